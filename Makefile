@@ -1,0 +1,77 @@
+# The two commands of a bare checkout are `make demo` and `make test`; both need only python3 (3.11+) and make.
+# They use the PostgreSQL named by DATABASE_URL, else one from a wheel, which is stopped again by whoever started it.
+
+PYTHON ?= python3
+PY := .venv/bin/python
+INSTALLED := .venv/.installed
+INSTALLED_313 := .venv313/.installed
+# Twice quiet: errors only.
+PIP := -m pip --disable-pip-version-check -qq install
+# Runs a program with DATABASE_URL set, and stops the server afterwards if it had to be started.
+WITH_POSTGRES := $(PY) -m project.postgres run
+# What imports the settings but asks no database must not start one.
+WITHOUT_POSTGRES := DATABASE_URL=postgresql://nobody@127.0.0.1/none
+
+.DEFAULT_GOAL := help
+.PHONY: help venv test lint types contracts format demo bench test-faults test-smoke-313 clean
+
+help:  ## Show these lines
+	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
+
+venv: $(INSTALLED)  ## Create .venv and install requirements.txt, again only when that file has changed
+
+$(INSTALLED): requirements.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "jobqueue needs Python 3.11 or newer: make PYTHON=/path/to/python3 venv")'
+	$(PYTHON) -m venv .venv
+	$(PY) $(PIP) -r requirements.txt
+	@touch $@
+
+# pytest comes last, so that its closing line is the last one.
+test: lint types contracts test-smoke-313  ## Run everything: lint, types, contracts, smoke tests on Python 3.13, all tests
+	@$(WITH_POSTGRES) $(PY) -m pytest -m "not faults and not bench" $(PYTEST_ARGS)
+
+lint: venv  ## Check style
+	@.venv/bin/ruff check .
+	@.venv/bin/ruff format --check .
+
+format: venv  ## Apply style
+	@.venv/bin/ruff check --fix .
+	@.venv/bin/ruff format .
+
+types: venv  ## Check types
+	@$(WITHOUT_POSTGRES) .venv/bin/mypy
+
+contracts: venv  ## Check that imports point down, floor by floor
+	@$(WITHOUT_POSTGRES) .venv/bin/lint-imports --no-logo
+
+demo: venv  ## Run the example project on real documents until stopped, or for DEMO_SECONDS
+	@$(WITH_POSTGRES) $(PY) -m project.demo
+
+bench: venv  ## Measure, and compare with the bars; other runs by BENCH="drain --json"
+	@$(WITH_POSTGRES) $(PY) -m benchmarks $(or $(BENCH),check engine)
+
+test-faults: venv  ## Run the fault suite
+	@$(WITH_POSTGRES) $(PY) -m pytest -m faults $(PYTEST_ARGS)
+
+# A pyenv shim of that name may exist without a Python behind it, so each candidate has to answer.
+PYTHON_313 = $(shell for python in python3.13 "$$(pyenv prefix 3.13 2>/dev/null)/bin/python3.13"; do \
+	"$$python" -c '' >/dev/null 2>&1 && { echo "$$python"; break; }; done)
+
+test-smoke-313: venv  ## Run the smoke tests on Python 3.13 with the newest Django 6
+	@if [ -n "$(PYTHON_313)" ]; then $(MAKE) --no-print-directory smoke-313; \
+	elif [ "$(CI)" = true ]; then echo "Python 3.13 is missing, and CI must not leave its tests out" >&2; exit 1; \
+	else echo "NOTE: the smoke tests on Python 3.13 were left out: no python3.13 on PATH and none known to pyenv"; fi
+
+.PHONY: smoke-313
+smoke-313: $(INSTALLED_313)
+	@$(WITH_POSTGRES) .venv313/bin/python -m pytest -m smoke
+
+$(INSTALLED_313): requirements.txt
+	$(PYTHON_313) -m venv .venv313
+	@sed -e '/^# Lint/,$$d' -e '/^Django==/d' requirements.txt > .venv313/requirements.txt
+	.venv313/bin/python $(PIP) --upgrade -r .venv313/requirements.txt 'Django>=6,<7'
+	@touch $@
+
+clean:  ## Stop the server, and delete its data, the environments and what tools left
+	@if [ -x $(PY) ]; then $(PY) -m project.postgres remove; fi
+	rm -rf .venv .venv313 .postgres .demo .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis build *.egg-info

@@ -1,0 +1,10 @@
+"""Background jobs on the PostgreSQL that a Django project already has: at least once, fenced."""
+
+from .backoff import Backoff
+from .exceptions import Discard, Retry, Snooze
+from .limits import MB, Limits
+from .registry import job
+
+__version__ = "0.1.0"
+
+__all__ = ["MB", "Backoff", "Discard", "Limits", "Retry", "Snooze", "__version__", "job"]

@@ -1,0 +1,269 @@
+"""A child: takes one job after another from its inbox, runs the handler, reports, and can be asked to stop it.
+
+The supervisor asks by a message on the control socket and a signal; the signal's handler raises the matching
+JobStopped inside the handler. If that does not end it within KILL_GRACE, the zygote kills the child. With one slot
+handlers run in the main thread; with several, each slot is a thread and async handlers share one event loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ctypes
+import json
+import os
+import queue
+import select
+import signal
+import socket
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from jobqueue import signals
+from jobqueue.exceptions import JobCancelled, JobDeadlineExceeded, JobInterrupted, JobLeaseLost, JobStopped
+from jobqueue.managers import CostLine, Done, Ending, Release
+
+from .connections import tidy_connections
+from .executor import Executor, send_signal
+from .processes import MARKER, descendants_of, die_with_parent, has_children, kill
+from .protocol import CANCEL, DEADLINE, INTERRUPT, LEASE_LOST, Notice, Work, frame, frame_for, receive_message
+
+STOP_SIGNAL = signal.SIGRTMIN + 4
+STOPS: dict[str, type[JobStopped]] = {
+    DEADLINE: JobDeadlineExceeded,
+    CANCEL: JobCancelled,
+    INTERRUPT: JobInterrupted,
+    LEASE_LOST: JobLeaseLost,
+}
+SPAWNS = frozenset(
+    {"subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.spawn", "os.system", "pty.spawn"}
+)
+
+
+class Child:
+    """Serves one inbox until the supervisor closes it."""
+
+    def __init__(
+        self, *, worker_id: str, slots: int, sockets: tuple[socket.socket, socket.socket, socket.socket]
+    ) -> None:
+        self._inbox, self._results, self._control = sockets
+        self._control.setblocking(False)
+        self._slots = slots
+        self._send_lock = threading.Lock()
+        self._armed: dict[tuple[int, int], int] = {}  # the runs that may be stopped now, and their threads
+        self._stopped: dict[tuple[int, int], str] = {}
+        self._verdicts: dict[tuple[int, int], int] = {}
+        self._futures: dict[tuple[int, int], Any] = {}
+        self._spawned = False
+        self._loop: asyncio.AbstractEventLoop | None = None
+        threaded = {"cpu_clock": time.thread_time, "run_coroutine": self._run_on_loop} if slots > 1 else {}
+        self._executor = Executor(
+            worker_id=worker_id, reporter=self, settle=self._settle, guard=self._guard, **threaded
+        )
+        # None of its children is a child of the handler's making yet: a fork or spawn from here on is.
+        sys.addaudithook(self._audit)
+        signal.signal(STOP_SIGNAL, self._on_stop_signal)
+
+    def serve(self) -> None:
+        """Run jobs until the supervisor closes the inbox."""
+        if self._slots > 1:
+            self._serve_threads()
+            return
+        while (item := receive_message(self._inbox)) is not None:
+            self._run(item)
+
+    def _serve_threads(self) -> None:
+        free = threading.Semaphore(self._slots)
+        jobs: queue.SimpleQueue[Work | Notice] = queue.SimpleQueue()
+
+        def slot() -> None:
+            while True:
+                item = jobs.get()
+                try:
+                    self._run(item)
+                finally:
+                    free.release()
+
+        for number in range(self._slots):
+            threading.Thread(target=slot, name=f"jobqueue-slot-{number}", daemon=True).start()
+        while True:
+            free.acquire()  # a job leaves the inbox only when a slot is free: until then it can be taken back
+            item = receive_message(self._inbox)
+            if item is None:
+                return
+            jobs.put(item)
+
+    def _run(self, item: Work | Notice) -> None:
+        if isinstance(item, Notice):
+            arguments = item.arguments
+            send_signal(getattr(signals, item.signal), arguments, sender=arguments["job_type"])
+            self._send(frame("S", "0\t0"))
+            return
+        try:
+            self._executor.execute(item)
+        finally:
+            tidy_connections()
+            if self._spawned or has_children():
+                self._clear_leftovers(item)
+
+    # -- what the executor reports --------------------------------------------------------------------------------
+
+    def cost(self, work: Work, line: CostLine) -> None:
+        """Send an amount at once: it counts even if this process is killed."""
+        value = [line.component, line.unit, str(line.amount)]
+        self._send(frame("C", f"{work.id}\t{work.lease_epoch}", json.dumps(value)))
+
+    def progress(self, work: Work, value: dict[str, Any]) -> None:
+        """Send how far the handler is."""
+        self._send(frame("P", f"{work.id}\t{work.lease_epoch}", json.dumps(value)))
+
+    def cancelled(self, work: Work) -> bool:
+        """Tell whether this run was asked to stop."""
+        self._read_control()
+        return work[:2] in self._stopped
+
+    def _settle(self, work: Work, end: Done | Ending | Release | None) -> int | None:
+        if end is None:
+            self._send(frame("X", f"{work.id}\t{work.lease_epoch}"))
+            return None
+        waits = _has_receivers(end, work.job_type)
+        self._send(frame_for(end, waits=waits))
+        if not waits:
+            return None
+        key = work[:2]
+        poll = select.poll()
+        poll.register(self._control, select.POLLIN)
+        while key not in self._verdicts:
+            poll.poll(50)  # short: the stop signal's handler may have read the verdict
+            self._read_control()
+        status = self._verdicts.pop(key)
+        return status or None
+
+    def _send(self, data: bytes) -> None:
+        with self._send_lock:
+            self._results.sendall(data)
+
+    # -- being stopped --------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def _guard(self, work: Work) -> Iterator[None]:
+        key = work[:2]
+        self._armed[key] = threading.get_ident()
+        try:
+            yield
+        except asyncio.CancelledError:
+            if key in self._stopped:
+                raise STOPS[self._stopped[key]]() from None
+            raise
+        finally:
+            self._armed.pop(key, None)
+            self._stopped.pop(key, None)
+
+    def _on_stop_signal(self, *_: object) -> None:
+        self._read_control()
+        for key, reason in list(self._stopped.items()):
+            ident = self._armed.get(key)
+            if ident is None:
+                self._stopped.pop(key, None)  # it ended meanwhile
+            elif ident == threading.main_thread().ident:
+                self._armed.pop(key, None)  # once: the handler's own clean-up is not interrupted again
+                raise STOPS[reason](_stop_text(reason))
+            elif key in self._futures:
+                self._futures[key].cancel()
+            else:
+                self._armed.pop(key, None)
+                ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(ident), ctypes.py_object(STOPS[reason]))
+
+    def _read_control(self) -> None:
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                data = self._control.recv(4096)
+                if not data:
+                    os._exit(0)  # the supervisor is gone
+                kind, job_id, epoch, word = data.decode().split("\t")
+                key = (int(job_id), int(epoch))
+                if kind == "verdict":
+                    self._verdicts[key] = int(word)
+                elif key in self._armed:
+                    self._stopped[key] = word
+
+    def _run_on_loop(self, coroutine: Any) -> Any:
+        """Run a coroutine on the event loop that the slots share."""
+        with self._send_lock:
+            if self._loop is None:
+                self._loop = asyncio.new_event_loop()
+                threading.Thread(target=self._loop.run_forever, name="jobqueue-loop", daemon=True).start()
+        future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
+        ident = threading.get_ident()
+        key = next(key for key, thread in self._armed.items() if thread == ident)
+        self._futures[key] = future
+        try:
+            return future.result()
+        finally:
+            del self._futures[key]
+
+    # -- leftovers ------------------------------------------------------------------------------------------------
+
+    def _audit(self, event: str, _: object) -> None:
+        if event in SPAWNS:
+            self._spawned = True
+
+    def _clear_leftovers(self, work: Work) -> None:
+        """Kill what the handler started and left running; orphans of it are the zygote's to find."""
+        self._spawned = False
+        if self._slots > 1 and len(self._armed):
+            self._send(frame("L", f"{work.id}\t{work.lease_epoch}"))  # whose they are cannot be told: retire
+            return
+        kill(descendants_of(os.getpid()))
+        for _ in range(200):
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(-1, os.WNOHANG)
+            if not has_children():
+                break
+            select.select([], [], [], 0.005)
+        self._send(frame("L", f"{work.id}\t{work.lease_epoch}"))
+
+
+def _stop_text(reason: str) -> str:
+    return {
+        DEADLINE: "the job ran longer than its deadline",
+        CANCEL: "the job was cancelled",
+        INTERRUPT: "the worker is stopping",
+        LEASE_LOST: "the job's lease was lost",
+    }[reason]
+
+
+def _has_receivers(end: Done | Ending | Release, sender: str) -> bool:
+    if isinstance(end, Release):
+        return False
+    names = (
+        [signals.job_done] if isinstance(end, Done) else [signals.job_retrying, signals.job_dead, signals.job_cancelled]
+    )
+    return any(one.has_listeners(sender) for one in names)
+
+
+def main(
+    *, key: str, worker_id: str, slots: int, zygote: int, sockets: tuple[socket.socket, socket.socket, socket.socket]
+) -> None:
+    """Be a child, in a process that the zygote has just forked; never returns."""
+    code = 1
+    try:
+        os.setpgid(0, 0)
+        die_with_parent(zygote)
+        os.environ[MARKER] = f"{worker_id}/{key}"
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
+            # Not SIG_IGN: programs that a handler starts would inherit that, and could not be terminated.
+            signal.signal(number, lambda *_: None)
+        Child(worker_id=worker_id, slots=slots, sockets=sockets).serve()
+        code = 0
+    except (BrokenPipeError, ConnectionResetError):
+        code = 0  # the supervisor is gone, and so is any use of this process
+    finally:
+        with contextlib.suppress(Exception):
+            sys.stdout.flush()
+            sys.stderr.flush()
+        os._exit(code)

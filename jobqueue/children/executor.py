@@ -1,0 +1,238 @@
+"""Run one job's handler in this process: the one function behind the children, run_once() and the test kit.
+
+The executor never decides what the database says; it turns whatever the handler does into a Done, an Ending or a
+Release and hands it to `settle`, while the handler's exception is still being handled, so that a receiver of a signal
+sees sys.exc_info(). The only broad `except` of the package is here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from jobqueue import signals
+from jobqueue.backoff import Backoff
+from jobqueue.conf import get_settings
+from jobqueue.errors import describe
+from jobqueue.exceptions import (
+    Discard,
+    HandlerImportError,
+    JobCancelled,
+    JobDeadlineExceeded,
+    JobInterrupted,
+    JobLeaseLost,
+    ResultError,
+    Retry,
+    Snooze,
+    UnknownJobType,
+)
+from jobqueue.handlers import Handler
+from jobqueue.limits import check_input
+from jobqueue.logs import CurrentJob, current_job
+from jobqueue.managers import CostLine, Done, Ending, Release
+from jobqueue.outcomes import Outcome
+from jobqueue.payloads import encode_result
+from jobqueue.registry import registry
+from jobqueue.states import Status
+
+from .context import Context, Reporter, cost_in_result
+
+if TYPE_CHECKING:
+    from .protocol import Work
+
+logger = logging.getLogger("jobqueue.run")
+
+
+class Executor:
+    """Runs handlers for one worker.
+
+    `settle` makes an end final and returns the job's status then, or None: refused, or nobody listens for it.
+    `guard` wraps the handler's call only: inside it, the run may be stopped.
+    """
+
+    def __init__(
+        self,
+        *,
+        worker_id: str,
+        reporter: Reporter,
+        settle: Callable[[Work, Done | Ending | Release | None], int | None],
+        guard: Callable[[Work], AbstractContextManager[Any]] = lambda _: nullcontext(),
+        cpu_clock: Callable[[], float] = time.process_time,
+        run_coroutine: Callable[[Any], Any] = asyncio.run,
+    ) -> None:
+        self._worker_id, self._reporter, self._settle, self._guard = worker_id, reporter, settle, guard
+        self._cpu_clock, self._run_coroutine = cpu_clock, run_coroutine
+
+    def execute(self, work: Work) -> None:
+        """Run one job to its end, settle it and tell the receivers."""
+        token = current_job.set(CurrentJob(work.id, work.job_type, work.attempt, work.lease_epoch))
+        run = _Run(work, Context(work, self._worker_id, self._reporter), self._cpu_clock)
+        try:
+            self._attempt(run)
+        finally:
+            current_job.reset(token)
+
+    def _attempt(self, run: _Run) -> None:
+        work = run.work
+        try:
+            handler = run.handler = registry.get(work.job_type)
+            payload = json.loads(work.payload)
+            broken = check_input(handler.limits, payload, work.payload_bytes)
+            if broken is not None:
+                self._end(run, run.over_input(broken))
+                return
+            if signals.job_started.has_listeners(handler.name):
+                _send(signals.job_started, run)
+            with self._guard(work):
+                value = self._call(handler, run.context, payload)
+            done = run.done(value)
+        except BaseException as error:  # noqa: BLE001  (the one place: whatever a handler raises is its attempt's end)
+            self._end(run, run.ended(error))
+        else:
+            self._end(run, done)
+
+    def _call(self, handler: Handler, context: Context, payload: dict[str, Any]) -> Any:
+        if handler.is_async:
+            return self._run_coroutine(handler.func(context, **payload))
+        return handler.func(context, **payload)
+
+    def _end(self, run: _Run, end: Done | Ending | Release | None) -> None:
+        # None: the lease was lost, and whoever has the job now tells how it ends.
+        status = self._settle(run.work, end)
+        if end is not None and status is not None:
+            announce(run, end, status)
+
+
+class _Run:
+    """One attempt: its clocks, its costs, and how each kind of end is written down."""
+
+    __slots__ = ("_cpu_clock", "_cpu_started", "_started", "context", "handler", "work")
+
+    def __init__(self, work: Work, context: Context, cpu_clock: Callable[[], float]) -> None:
+        self.work, self.context = work, context
+        self.handler: Handler | None = None
+        self._cpu_clock, self._cpu_started, self._started = cpu_clock, cpu_clock(), time.monotonic()
+
+    def _figures(self) -> tuple[float, float]:
+        return time.monotonic() - self._started, max(0.0, self._cpu_clock() - self._cpu_started)
+
+    def done(self, value: Any) -> Done:
+        """Return a good end. Raises ResultError when the result cannot be stored."""
+        text = self.context.completed
+        if text is None:
+            text = encode_result(value, max_bytes=get_settings().RESULT_MAX_BYTES).text
+            if type(value) is dict:
+                self._add_cost(cost_in_result(value))
+        run_seconds, cpu_seconds = self._figures()
+        return Done(self.work.id, self.work.lease_epoch, text, run_seconds, cpu_seconds, None, self.context.costs)
+
+    def _add_cost(self, line: CostLine | None) -> None:
+        if line is not None:
+            self.context.add_cost(line.component, line.amount, line.unit)
+
+    def over_input(self, broken: str) -> Ending:
+        """Return the end of a job whose input is over a limit: dead at once, and people are told."""
+        ending = self._ending(Outcome.INPUT_LIMIT, "dead")
+        ending.error_class, ending.error_text, ending.fingerprint = "jobqueue.limits.InputLimit", broken, "input-limit"
+        ending.limit_hit = True
+        return ending
+
+    def ended(self, error: BaseException) -> Ending | Release | None:
+        """Return how an attempt ends that raised; None when its lease is lost."""
+        if isinstance(error, Snooze):
+            return Release(self.work.id, self.work.lease_epoch, error.delay)
+        if isinstance(error, JobLeaseLost):
+            return None
+        if isinstance(error, Discard):
+            ending = self._ending(Outcome.DISCARDED, "cancel")
+        elif isinstance(error, JobDeadlineExceeded):
+            ending = self._ending(Outcome.DEADLINE, self.handler.on_deadline if self.handler else "retry")
+            ending.limit_hit = True
+        elif isinstance(error, JobCancelled):
+            ending = self._ending(Outcome.CANCELLED, "cancel")
+        elif isinstance(error, JobInterrupted):
+            ending = self._ending(Outcome.INTERRUPTED, "interrupt")
+        elif isinstance(error, UnknownJobType):
+            ending = self._ending(Outcome.UNKNOWN_TYPE, "dead")
+        else:
+            ending = self._ending(Outcome.FAILED, "retry")
+            if isinstance(error, Retry) and error.delay is not None:
+                ending.delay = error.delay  # a lower bound: no jitter may shorten what the other side asked for
+        self._describe(ending, error)
+        return ending
+
+    def _ending(self, outcome: Outcome, step: str) -> Ending:
+        run_seconds, cpu_seconds = self._figures()
+        return Ending(
+            self.work.id,
+            self.work.lease_epoch,
+            outcome,
+            step,
+            self._backoff(),
+            run_seconds=run_seconds,
+            cpu_seconds=cpu_seconds,
+            costs=self.context.costs,
+        )
+
+    def _backoff(self) -> timedelta:
+        settings = get_settings()
+        plain = Backoff(settings.BACKOFF_BASE_SECONDS, settings.BACKOFF_FACTOR, settings.BACKOFF_CAP_SECONDS)
+        return (self.handler.backoff if self.handler else plain).delay(max(1, self.work.attempt))
+
+    def _describe(self, ending: Ending, error: BaseException) -> None:
+        described = describe(error, max_bytes=get_settings().ERROR_MAX_BYTES)
+        ending.error_class, ending.error_text = described.error_class, described.text
+        ending.traceback, ending.fingerprint = described.traceback, described.fingerprint
+        if isinstance(error, SystemExit):
+            ending.error_text = f"the handler called sys.exit({error.code!r:.200}): that is not a success"
+        elif isinstance(error, HandlerImportError | ResultError):
+            ending.traceback = ""  # the text tells it all: no frame of the project's is involved
+
+
+def announce(run: _Run, end: Done | Ending | Release, status: int) -> None:
+    """Send the signal that follows a verdict; a receiver that raises is logged once and changes nothing."""
+    if isinstance(end, Done):
+        _send(signals.job_done, run, result=json.loads(end.result))
+    elif isinstance(end, Ending):
+        name, arguments = signal_for(end, status)
+        if name is not None:
+            _send(getattr(signals, name), run, **arguments)
+
+
+def signal_for(end: Ending, status: int) -> tuple[str | None, dict[str, Any]]:
+    """Return (the name of the signal for this end, its arguments besides those of every signal)."""
+    about = {"outcome": Outcome(end.outcome), "error_class": end.error_class or "", "error_text": end.error_text or ""}
+    if status == Status.DEAD:
+        return "job_dead", about
+    if status == Status.CANCELLED:
+        return "job_cancelled", {"outcome": about["outcome"], "reason": about["error_text"]}
+    if status in (Status.SCHEDULED, Status.PENDING):
+        return "job_retrying", about | {"delay": end.delay}
+    return None, {}
+
+
+def _send(signal: Any, run: _Run, **arguments: Any) -> None:
+    work = run.work
+    send_signal(
+        signal,
+        {"job_id": work.id, "job_type": work.job_type, "queue": work.queue, "attempt": work.attempt, **arguments},
+        sender=run.handler.name if run.handler else work.job_type,
+    )
+
+
+def send_signal(signal: Any, arguments: dict[str, Any], *, sender: str) -> None:
+    """Send a signal to every receiver; those that raise are logged, each once, with the job's id."""
+    for receiver, answer in signal.send_robust(sender=sender, **arguments):
+        if isinstance(answer, BaseException):
+            logger.error(
+                "signal receiver failed receiver=%s job_id=%s error=%s",
+                getattr(receiver, "__qualname__", receiver),
+                arguments.get("job_id"),
+                describe(answer, max_bytes=500).text,
+            )

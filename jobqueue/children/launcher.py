@@ -1,0 +1,162 @@
+"""The supervisor's side of the zygote: start it, have it fork, signal and kill children, and hear what became of them."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import socket
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from typing import Any
+
+from jobqueue.exceptions import JobQueueError
+
+from .zygote import FD_VARIABLE
+
+BUFFER_BYTES = 1024 * 1024
+READY_SECONDS = 120
+
+
+class ZygoteFailed(JobQueueError):
+    """The process that imports the handlers ended: its own error is above, on standard error."""
+
+
+@dataclass(slots=True)
+class Channels:
+    """The supervisor's ends of one child's sockets, and its copy of the child's inbox."""
+
+    inbox: socket.socket
+    inbox_far: socket.socket
+    results: socket.socket
+    control: socket.socket
+    far_ends: list[socket.socket] = field(default_factory=list)
+
+    @classmethod
+    def open(cls) -> Channels:
+        """Make the three pairs."""
+        inbox, inbox_far = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        results, results_far = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+        control, control_far = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        inbox.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, BUFFER_BYTES)
+        for mine in (inbox, results, control):
+            mine.setblocking(False)
+        return cls(inbox, inbox_far, results, control, [results_far, control_far])
+
+    def close(self) -> None:
+        """Close every end that the supervisor has."""
+        for sock in (self.inbox, self.inbox_far, self.results, self.control, *self.far_ends):
+            sock.close()
+
+
+class Launcher:
+    """One zygote, started from the supervisor's main thread: the kernel ties a parent's death to its thread's."""
+
+    def __init__(self, worker_id: str) -> None:
+        self._worker_id = worker_id
+        self._process: subprocess.Popen[bytes] | None = None
+        self.control: socket.socket | None = None
+        self.policies: dict[str, Any] = {}
+
+    @property
+    def pid(self) -> int | None:
+        """The zygote's process id."""
+        return self._process.pid if self._process else None
+
+    def start(self) -> None:
+        """Start the zygote and wait until it has imported the handlers. Raises ZygoteFailed."""
+        mine, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        config = json.dumps({"fd": theirs.fileno(), "worker_id": self._worker_id})
+        environment = {
+            **os.environ,
+            FD_VARIABLE: config,
+            "PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path),
+        }
+        # The zygote's file descriptor is inherited by number; everything else is closed on exec.
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "jobqueue.children.zygote"],
+            env=environment,
+            pass_fds=[theirs.fileno()],
+            stdin=subprocess.DEVNULL,
+        )
+        theirs.close()
+        mine.settimeout(READY_SECONDS)
+        try:
+            data, fds, _, _ = socket.recv_fds(mine, 4096, 1)
+        except (TimeoutError, ConnectionResetError):
+            data, fds = b"", []
+        if not data:
+            mine.close()
+            self._process.kill()
+            code = self._process.wait()
+            msg = (
+                f"the process that imports the handlers ended with code {code} before it was ready: see its error above"
+            )
+            raise ZygoteFailed(msg)
+        with open(fds[0], "rb") as file:
+            file.seek(0)
+            self.policies = json.loads(file.read())
+        mine.setblocking(False)
+        self.control = mine
+
+    def fork(self, key: str, slots: int) -> Channels:
+        """Ask for a child; its pid follows as an event."""
+        channels = Channels.open()
+        far = [channels.inbox_far, *channels.far_ends]
+        self._command({"op": "fork", "key": key, "slots": slots}, [sock.fileno() for sock in far])
+        for sock in channels.far_ends:
+            sock.close()
+        channels.far_ends.clear()
+        return channels
+
+    def signal(self, key: str, number: int) -> None:
+        """Signal one child."""
+        self._command({"op": "signal", "key": key, "signal": int(number)})
+
+    def kill(self, key: str) -> None:
+        """Kill one child with its process group and all its descendants."""
+        self._command({"op": "kill", "key": key})
+
+    def sweep(self, key: str) -> None:
+        """Kill the orphans that one child's handlers left."""
+        self._command({"op": "sweep", "key": key})
+
+    def events(self) -> list[dict[str, Any]] | None:
+        """Return what happened since the last call; None when the zygote is gone."""
+        found: list[dict[str, Any]] = []
+        if self.control is None:
+            return None
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                try:
+                    data = self.control.recv(4096)
+                except ConnectionResetError:
+                    data = b""
+                if not data:
+                    return found or None
+                found.append(json.loads(data))
+        return found
+
+    def stop(self) -> None:
+        """Close the zygote's socket: it kills everything below it and exits."""
+        if self.control is not None:
+            self.control.close()
+            self.control = None
+        if self._process is not None:
+            try:
+                self._process.wait(timeout=5)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
+            self._process = None
+
+    def _command(self, command: dict[str, Any], fds: list[int] | None = None) -> None:
+        if self.control is None:
+            return
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # its end is noticed by events()
+            self.control.setblocking(True)
+            try:
+                socket.send_fds(self.control, [json.dumps(command).encode()], fds or [])
+            finally:
+                self.control.setblocking(False)

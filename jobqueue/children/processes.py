@@ -1,0 +1,115 @@
+"""Linux process matters, read from /proc: descendants, memory, groups; and the two prctl calls that tie lives together.
+
+Read directly: a tree walk by psutil costs 1.9 ms where these reads cost 22 microseconds, and they are made many times
+a second for jobs with a memory limit.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import signal
+from collections.abc import Iterable
+
+PR_SET_PDEATHSIG = 1
+PR_SET_CHILD_SUBREAPER = 36
+PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+MARKER = "JOBQUEUE_CHILD"
+
+
+def die_with_parent(parent: int) -> None:
+    """Have the kernel kill this process when its parent dies; exit at once if it already has."""
+    _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(1)
+
+
+def adopt_orphans() -> None:
+    """Become the parent of every orphan among this process's descendants (subreaper)."""
+    _prctl(PR_SET_CHILD_SUBREAPER, 1)
+
+
+def _prctl(option: int, value: int) -> None:
+    if ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), f"prctl({option}) failed")
+
+
+def children_of(pid: int) -> list[int]:
+    """Return the processes whose parent is `pid`: those of all its threads."""
+    found: list[int] = []
+    with contextlib.suppress(OSError):
+        for task in os.listdir(f"/proc/{pid}/task"):
+            with contextlib.suppress(OSError), open(f"/proc/{pid}/task/{task}/children") as file:
+                found += map(int, file.read().split())
+    return found
+
+
+def descendants_of(pid: int) -> list[int]:
+    """Return every process below `pid`, parents before their children."""
+    found: list[int] = []
+    level = children_of(pid)
+    while level:
+        found += level
+        level = [child for parent in level for child in children_of(parent)]
+    return found
+
+
+def resident_bytes(pid: int) -> int:
+    """Return the resident memory of one process, shared pages included: cheap, and an upper bound. Gone: 0."""
+    try:
+        with open(f"/proc/{pid}/statm") as file:
+            return int(file.read().split()[1]) * PAGE_BYTES
+    except (OSError, IndexError, ValueError):
+        return 0
+
+
+def proportional_bytes(pids: Iterable[int]) -> int:
+    """Return the memory of processes with shared pages divided among their users (PSS): exact, and slower."""
+    total = 0
+    for pid in pids:
+        with contextlib.suppress(OSError), open(f"/proc/{pid}/smaps_rollup") as file:
+            total += next((int(line.split()[1]) * 1024 for line in file if line.startswith("Pss:")), 0)
+    return total
+
+
+def private_bytes(pid: int) -> int:
+    """Return the memory that one process shares with no other. Gone: 0."""
+    try:
+        with open(f"/proc/{pid}/smaps_rollup") as file:
+            return sum(int(line.split()[1]) * 1024 for line in file if line.startswith("Private_"))
+    except OSError:
+        return 0
+
+
+def kill(pids: Iterable[int]) -> None:
+    """Kill processes; those already gone are no error."""
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, signal.SIGKILL)
+
+
+def kill_group(pgid: int) -> None:
+    """Kill a process group; one already gone is no error."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(pgid, signal.SIGKILL)
+
+
+def belongs_to(pid: int, *, group: int, marker: str) -> bool:
+    """Tell whether a process was started under a child: it is in its group, or carries its mark in the environment."""
+    try:
+        if os.getpgid(pid) == group:
+            return True
+        with open(f"/proc/{pid}/environ", "rb") as file:
+            return f"{MARKER}={marker}".encode() in file.read().split(b"\0")
+    except OSError:
+        return False
+
+
+def has_children() -> bool:
+    """Tell, by one system call, whether this process has a child, dead or alive."""
+    try:
+        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        return False
+    return True

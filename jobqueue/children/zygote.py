@@ -1,0 +1,186 @@
+"""The zygote: imports the project and the handlers once, then forks a child whenever the supervisor asks.
+
+One thread, no database connection. It is the parent of all children and, as a subreaper, of every orphan that a
+handler leaves; only it signals and reaps them, so a process id is never mistaken for another's. When the supervisor's
+end of its socket closes, for whatever reason, it kills everything below it and exits.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import json
+import os
+import select
+import signal
+import socket
+import sys
+from typing import Any
+
+from .processes import adopt_orphans, belongs_to, children_of, descendants_of, kill, kill_group
+
+FD_VARIABLE = "JOBQUEUE_ZYGOTE"
+COMMAND_BYTES = 4096
+
+
+class Zygote:
+    """Serves the supervisor's commands: fork, signal, kill, sweep."""
+
+    def __init__(self, control: socket.socket, worker_id: str) -> None:
+        self._control, self._worker_id = control, worker_id
+        self._pids: dict[str, int] = {}
+        self._keys: dict[int, str] = {}
+        self._wake_read, self._wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+
+    def serve(self) -> None:
+        """Answer until the supervisor is gone; then kill everything below."""
+        signal.set_wakeup_fd(self._wake_write, warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        poll = select.poll()
+        poll.register(self._control, select.POLLIN)
+        poll.register(self._wake_read, select.POLLIN)
+        try:
+            while True:
+                for fd, _ in poll.poll():
+                    if fd == self._wake_read:
+                        with contextlib.suppress(BlockingIOError):
+                            os.read(self._wake_read, 4096)
+                        self._reap()
+                    elif not self._obey():
+                        return
+        finally:
+            self._kill_everything()
+
+    def _obey(self) -> bool:
+        """Carry out one command. Returns False when the supervisor is gone."""
+        try:
+            data, fds, _, _ = socket.recv_fds(self._control, COMMAND_BYTES, 3)
+        except ConnectionResetError:
+            return False
+        if not data:
+            return False
+        command: dict[str, Any] = json.loads(data)
+        key = command["key"]
+        if command["op"] == "fork":
+            self._fork(key, command["slots"], fds)
+        elif command["op"] == "sweep":
+            self._sweep(key)
+        elif (pid := self._pids.get(key)) is not None:
+            if command["op"] == "kill":
+                doomed = descendants_of(pid)  # listed before: orphans change their parent
+                kill_group(pid)
+                kill(doomed)
+            else:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, command["signal"])
+        return True
+
+    def _fork(self, key: str, slots: int, fds: list[int]) -> None:
+        sockets = tuple(socket.socket(fileno=fd) for fd in fds)
+        zygote = os.getpid()
+        pid = os.fork()
+        if pid == 0:
+            signal.set_wakeup_fd(-1)
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            self._control.close()
+            os.close(self._wake_read)
+            os.close(self._wake_write)
+            from .child import main  # noqa: PLC0415  (imported before, by main(); the name is only needed here)
+
+            main(key=key, worker_id=self._worker_id, slots=slots, zygote=zygote, sockets=sockets)  # type: ignore[arg-type]
+        for sock in sockets:
+            sock.close()
+        self._pids[key], self._keys[pid] = pid, key
+        self._tell({"event": "forked", "key": key, "pid": pid})
+
+    def _reap(self) -> None:
+        with contextlib.suppress(ChildProcessError):
+            while True:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+                if pid == 0:
+                    return
+                key = self._keys.pop(pid, None)
+                if key is not None:  # else an adopted orphan
+                    self._sweep(key)
+                    del self._pids[key]
+                    self._tell({"event": "exited", "key": key, "code": os.waitstatus_to_exitcode(status)})
+
+    def _sweep(self, key: str) -> None:
+        """Kill what a child's handlers left behind and this process adopted."""
+        group = self._pids.get(key)
+        if group is None:
+            return
+        if group not in self._keys:
+            kill_group(group)  # the child itself is dead
+        marker = f"{self._worker_id}/{key}"
+        for pid in children_of(os.getpid()):
+            if pid not in self._keys and belongs_to(pid, group=group, marker=marker):
+                kill([*descendants_of(pid), pid])
+
+    def _kill_everything(self) -> None:
+        for pid in list(self._keys):
+            kill_group(pid)
+        for _ in range(100):  # killing a parent makes its children ours: until none is left
+            doomed = descendants_of(os.getpid())
+            kill(doomed)
+            with contextlib.suppress(ChildProcessError):
+                while os.waitpid(-1, os.WNOHANG)[0]:
+                    pass
+            if not doomed:
+                return
+            select.select([], [], [], 0.01)
+
+    def _tell(self, event: dict[str, Any]) -> None:
+        with contextlib.suppress(OSError):
+            self._control.send(json.dumps(event).encode())
+
+
+def name_connections(worker_id: str) -> None:
+    """Give the connections that handlers open an application_name that tells their worker."""
+    from django.db import connections  # noqa: PLC0415
+
+    for alias in connections:
+        values = connections.settings[alias]
+        if values["ENGINE"].rpartition(".")[2] in ("postgresql", "postgis"):
+            values.setdefault("OPTIONS", {}).setdefault("application_name", f"jobqueue child {worker_id}"[:63])
+
+
+def main() -> None:
+    """Be the zygote: set Django up, import the handlers, tell their policies, serve."""
+    os.setpgid(0, 0)
+    adopt_orphans()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
+        signal.signal(number, lambda *_: None)  # it ends when its supervisor does, by the closed socket
+    config = json.loads(os.environ.pop(FD_VARIABLE))
+    control = socket.socket(fileno=config["fd"])
+
+    import django  # noqa: PLC0415
+
+    django.setup()
+    from django.db import connections  # noqa: PLC0415
+
+    from jobqueue import signals  # noqa: PLC0415
+    from jobqueue.registry import registry  # noqa: PLC0415
+
+    from . import child  # noqa: F401, PLC0415  (so that forks share it)
+
+    name_connections(config["worker_id"])
+    table = registry.policies() | {
+        "receivers": [
+            name for name in ("job_retrying", "job_dead", "job_cancelled") if getattr(signals, name).receivers
+        ]
+    }
+    connections.close_all()
+    gc.collect()
+    gc.freeze()  # what is there now is shared: a collection must not touch, and so copy, its pages
+    memory = os.memfd_create("jobqueue-policies", os.MFD_CLOEXEC)
+    with open(memory, "wb", closefd=False) as file:
+        file.write(json.dumps(table).encode())
+    socket.send_fds(control, [b'{"event": "ready"}'], [memory])
+    os.close(memory)
+    Zygote(control, config["worker_id"]).serve()
+    sys.exit(0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,85 @@
+"""Put the running job's id into every log line: a filter for any formatter, and a formatter for JSON lines.
+
+The job id is the correlation id. In Django's LOGGING::
+
+    "filters": {"job": {"()": "jobqueue.logs.JobFilter"}},
+    "formatters": {"json": {"()": "jobqueue.logs.JSONFormatter"}},
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from contextvars import ContextVar
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final
+
+
+@dataclass(frozen=True, slots=True)
+class CurrentJob:
+    """Which run of which job the code works for."""
+
+    job_id: int
+    job_type: str
+    attempt: int
+    lease_epoch: int
+
+
+#: Set around each handler call; threads and tasks that the handler starts with a copied context keep it.
+current_job: ContextVar[CurrentJob | None] = ContextVar("jobqueue_current_job", default=None)
+
+JOB_FIELDS: Final = ("job_id", "job_type", "attempt", "lease_epoch")
+
+_PLAIN: Final = frozenset({str, int, bool})
+_STANDARD: Final = frozenset(logging.makeLogRecord({}).__dict__) | {"message", "asctime", "taskName"}
+
+
+class JobFilter(logging.Filter):
+    """Add job_id, job_type, attempt and lease_epoch to each record: None outside of a job. It drops nothing."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Add the fields, but leave those that the caller gave by ``extra``."""
+        job = current_job.get()
+        for name in JOB_FIELDS:
+            if name not in record.__dict__:
+                setattr(record, name, getattr(job, name, None))
+        return True
+
+
+class JSONFormatter(logging.Formatter):
+    """Write one JSON object a line: time (UTC), level, logger, message, the job's fields, ``extra`` and the error."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the record as one line of JSON, whatever it carries."""
+        fields = self._fields(record)
+        try:
+            return json.dumps(fields, default=_safe_repr, skipkeys=True, allow_nan=False)
+        except (ValueError, RecursionError):  # not a number, or within itself
+            plain = {name: value if type(value) in _PLAIN else _safe_repr(value) for name, value in fields.items()}
+            return json.dumps(plain)
+
+    def _fields(self, record: logging.LogRecord) -> dict[str, Any]:
+        line: dict[str, Any] = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname,
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        if (job := current_job.get()) is not None:
+            line.update({name: getattr(job, name) for name in JOB_FIELDS})
+        line.update(
+            {name: value for name, value in record.__dict__.items() if name not in _STANDARD and value is not None}
+        )
+        if record.exc_info:
+            line["error"] = self.formatException(record.exc_info)
+        if record.stack_info:
+            line["stack"] = self.formatStack(record.stack_info)
+        return line
+
+
+def _safe_repr(value: object) -> str:
+    try:
+        return repr(value)
+    except Exception:  # noqa: BLE001 - a line must be written whatever an object's repr does
+        return f"<{type(value).__name__}>"

@@ -1,0 +1,105 @@
+"""Run the services of one worker, promote first, each no more than a tenth of the time.
+
+While a long transaction elsewhere keeps dead rows in the partial indexes, every one of these statements becomes
+slower; the share keeps that from becoming the database's main work.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import threading
+import time
+from collections.abc import Callable
+from datetime import timedelta
+
+from django.db import DatabaseError
+
+from jobqueue.conf import get_settings
+from jobqueue.managers.sessions import Session
+
+from .fold import Fold
+from .promote import Promote
+from .prune import Prune
+from .reap import Reap
+from .service import Service
+from .workers import RemoveWorkers
+
+logger = logging.getLogger("jobqueue.maintenance")
+
+SHARE = 9  # after a run that took t, the service rests for at least 9 t
+SOONEST_SECONDS = 0.002
+
+
+class Maintenance(threading.Thread):
+    """One thread, one connection, all services."""
+
+    def __init__(self, alias: str, worker_id: str, *, lease: timedelta, woke: Callable[[str | None], None]) -> None:
+        super().__init__(name="jobqueue-maintenance", daemon=True)
+        self._ended, self._wake = threading.Event(), threading.Event()
+        self.session = Session(alias, f"jobqueue maintenance {worker_id}", wake=self._ended)
+        run, tick = self.session.run, get_settings().MAINTENANCE_SECONDS
+        self.promote = Promote(run, interval_seconds=tick)
+        self.services: list[Service] = [
+            self.promote,
+            Reap(self.session, worker_id=worker_id, lease=lease, interval_seconds=tick),
+            Prune(run),
+            Fold(run),
+            RemoveWorkers(run, lease=lease),
+        ]
+        self._due = dict.fromkeys((service.name for service in self.services), 0.0)
+        self._woke = woke
+        self._warned: dict[str, float] = {}
+
+    def look_now(self) -> None:
+        """See at once when the next scheduled job is due: one may have been enqueued."""
+        self._due["promote"] = 0.0
+        self._wake.set()
+
+    def close(self) -> None:
+        """End the thread after the statement it is in."""
+        self._ended.set()
+        self._wake.set()
+        self.join(2)
+        self.session.close()
+
+    def run(self) -> None:
+        """Serve until close()."""
+        while not self._ended.is_set():
+            self._wake.clear()
+            for service in self.services:
+                if self._ended.is_set():
+                    return
+                if time.monotonic() >= self._due[service.name]:
+                    self._run_service(service)
+            self._wake.wait(max(SOONEST_SECONDS, min(self._due.values()) - time.monotonic()))
+
+    def _run_service(self, service: Service) -> None:
+        began = time.monotonic()
+        pause = service.interval_seconds * random.uniform(0.9, 1.1)
+        try:
+            counts = service.run_once()
+        except DatabaseError as error:
+            self._warn(service, error)
+            if self.session.away:
+                self.session.pause()
+            self._due[service.name] = time.monotonic() + pause
+            return
+        took = time.monotonic() - began
+        if any(counts.values()):
+            logger.debug("maintenance service=%s %s seconds=%.3f", service.name, counts, took)
+        if service is self.promote:
+            pause = self._after_promote(pause)
+        self._due[service.name] = time.monotonic() + max(pause, took * SHARE if took > 0.02 else 0.0)
+
+    def _after_promote(self, pause: float) -> float:
+        """Wake the worker for what became due; return how long until the next is."""
+        for queue in self.promote.queues:
+            self._woke(queue)
+        next_in = self.promote.next_in
+        return pause if next_in is None else max(SOONEST_SECONDS, min(pause, next_in))
+
+    def _warn(self, service: Service, error: DatabaseError) -> None:
+        if time.monotonic() - self._warned.get(service.name, float("-inf")) > 10:
+            self._warned[service.name] = time.monotonic()
+            logger.warning("maintenance failed service=%s error=%s", service.name, str(error).strip().split("\n")[0])

@@ -1,0 +1,32 @@
+"""Make scheduled jobs due, and wake whoever sleeps."""
+
+from __future__ import annotations
+
+from jobqueue import sql
+from jobqueue.conf import get_settings
+from jobqueue.managers import moving
+from jobqueue.managers.rows import Run
+from jobqueue.managers.waking import CHANNEL
+
+BATCH = 1_000
+
+
+class Promote:
+    """Promotes; `next_in` then tells how long until the next scheduled job is due."""
+
+    name = "promote"
+
+    def __init__(self, run: Run, *, interval_seconds: float) -> None:
+        self._run = run
+        self.interval_seconds = interval_seconds
+        self.next_in: float | None = None
+        self.queues: set[str] = set()
+
+    def run_once(self) -> dict[str, int]:
+        """Promote one batch: earliest first."""
+        rows = moving.promote(self._run, limit=BATCH)
+        self.queues = {queue for _, queue in rows}
+        if self.queues and get_settings().NOTIFY:
+            self._run(sql.WAKE_IDLE, {"channel": CHANNEL, "queues": sorted(self.queues)})
+        self.next_in = 0.0 if len(rows) == BATCH else moving.seconds_to_next_due(self._run)
+        return {"promoted": len(rows)}

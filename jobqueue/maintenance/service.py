@@ -1,0 +1,15 @@
+"""The shape of a maintenance service."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+
+class Service(Protocol):
+    """One kind of housekeeping."""
+
+    name: str
+    interval_seconds: float
+
+    def run_once(self) -> dict[str, int]:
+        """Do one bounded piece of work and return what was done, by name; raises django.db errors."""

@@ -1,0 +1,124 @@
+"""Run a worker: `manage.py jobqueue_worker`, the same as `runworker` (Channels has a command of that name, too)."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from datetime import timedelta
+from typing import Any
+
+from django.core import checks
+from django.core.management.base import BaseCommand, CommandError
+from django.db import DatabaseError, connections
+from django.db.migrations.executor import MigrationExecutor
+
+from jobqueue.children.launcher import ZygoteFailed
+from jobqueue.conf import get_settings
+from jobqueue.exceptions import ConfigurationError
+from jobqueue.models import Job
+from jobqueue.worker.options import WorkerOptions
+from jobqueue.worker.supervisor import Supervisor
+
+
+def _seconds(text: str) -> timedelta:
+    try:
+        seconds = float(text)
+        if seconds < 0:
+            raise ValueError
+        return timedelta(seconds=seconds)
+    except (ValueError, OverflowError) as error:
+        msg = f"{text!r} is not a number of seconds"
+        raise argparse.ArgumentTypeError(msg) from error
+
+
+class Command(BaseCommand):
+    """Claim jobs and run them in child processes until stopped."""
+
+    help = (
+        "Run jobs in child processes until stopped (SIGTERM or SIGINT: finish what runs; a second one: cut it off). "
+        "Exit codes: 0 stopped in good order, 1 could not start, 2 wrong options, 3 running jobs were cut off."
+    )
+    requires_system_checks = [checks.Tags.database, "jobqueue"]
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Declare the options; what is left out comes from the settings."""
+        parser.add_argument("--queues", help='queues to serve: "default", "mail:2,default", "*" (default: default)')
+        parser.add_argument("--job-types", help="serve the home queues of these types instead; comma-separated")
+        parser.add_argument("--processes", type=int, help="child processes (default: the cores)")
+        parser.add_argument("--threads", type=int, help="jobs a child runs at a time (default: 1)")
+        parser.add_argument("--lease", type=_seconds, help="seconds a job is held without renewal")
+        parser.add_argument("--poll", type=_seconds, help="seconds between looks for work when no hint comes")
+        parser.add_argument("--name", help="name of this worker (default: the host's)")
+        parser.add_argument("--database", help="alias of the jobs' database")
+        parser.add_argument("--drain", action="store_true", help="end when the queues are empty")
+        parser.add_argument("--max-jobs", type=int, help="end after so many jobs")
+        parser.add_argument("--max-seconds", type=float, help="end after so many seconds")
+        parser.add_argument("--shutdown-timeout", type=_seconds, help="seconds that running jobs get when stopping")
+        parser.add_argument("--no-maintenance", action="store_true", help="leave housekeeping to other workers")
+
+    def handle(self, **options: Any) -> None:
+        """Run the worker and exit with its code."""
+        if sys.platform != "linux":
+            raise CommandError("workers run on Linux: they rely on its process control (enqueueing works anywhere)")
+        alias = options["database"] or Job.objects.write_db
+        if alias not in connections:
+            raise CommandError(f"--database {alias!r}: no such alias in settings.DATABASES")
+        try:
+            supervisor = Supervisor(self._options(alias, options), progress=self._progress(options))
+            self._check_migrations(alias)
+            code = supervisor.run()
+        except (ConfigurationError, ZygoteFailed) as error:
+            raise CommandError(str(error)) from error
+        if code:
+            sys.exit(code)
+
+    def _options(self, alias: str, options: dict[str, Any]) -> WorkerOptions:
+        if options["job_types"] and options["queues"]:
+            raise CommandError("--job-types stands for the types' home queues: give it or --queues, not both")
+        types = tuple(filter(None, (options["job_types"] or "").split(",")))
+        if options["lease"] is not None and not 5 <= options["lease"].total_seconds() <= 3600:
+            raise CommandError(f"--lease must be 5 to 3600 seconds, not {options['lease'].total_seconds():g}")
+        return WorkerOptions.make(
+            get_settings(),
+            alias=alias,
+            name=options["name"],
+            queues=options["queues"],
+            job_types=types or None,
+            processes=options["processes"],
+            threads=options["threads"],
+            lease=options["lease"],
+            poll=options["poll"],
+            shutdown_timeout=options["shutdown_timeout"],
+            drain=options["drain"] or None,
+            max_jobs=options["max_jobs"],
+            max_seconds=options["max_seconds"],
+            maintenance=False if options["no_maintenance"] else None,
+        )
+
+    def _check_migrations(self, alias: str) -> None:
+        """Refuse to work on tables that this version does not know; a database that is away is waited for."""
+        connection = connections[alias]
+        try:
+            executor = MigrationExecutor(connection)
+            missing = executor.migration_plan(
+                [key for key in executor.loader.graph.leaf_nodes() if key[0] == "jobqueue"]
+            )
+        except DatabaseError:
+            return
+        finally:
+            connection.close()
+        if missing:
+            names = ", ".join(migration.name for migration, _ in missing)
+            raise CommandError(
+                f"the tables of jobqueue are not migrated ({names}): run manage.py migrate --database {alias}"
+            )
+
+    def _progress(self, options: dict[str, Any]) -> Any:
+        if not (options["drain"] and self.stderr.isatty()):
+            return None
+
+        def show(done: int, held: int) -> None:
+            self.stderr.write(f"\r{done} jobs done, {held} in hand ", ending="")
+            self.stderr.flush()
+
+        return show

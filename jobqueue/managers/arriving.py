@@ -1,0 +1,167 @@
+"""What a job must be to be enqueued: everything is checked here, in Python, before any SQL runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from django.utils import timezone
+
+from jobqueue.conf import JobQueueSettings, get_settings
+from jobqueue.exceptions import JobQueueError, PayloadError
+from jobqueue.payloads import check_key, check_name, encode_payload
+from jobqueue.registry import registry
+
+if TYPE_CHECKING:
+    from jobqueue.handlers import Handler
+
+LONGEST_DELAY = timedelta(days=36_500)
+# A day within what datetime can hold, so that no session's time zone moves a stored instant out of it.
+FIRST_INSTANT, LAST_INSTANT = datetime(1, 1, 2, tzinfo=UTC), datetime(9999, 12, 30, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobSpec:
+    """One job of enqueue_many(): the arguments of enqueue()."""
+
+    job_type: str
+    payload: Mapping[str, Any] | None = None
+    queue: str | None = None
+    priority: int | None = None
+    run_after: datetime | timedelta | None = None
+    dedupe_key: str | None = None
+    max_attempts: int | None = None
+    owner: str = ""
+
+
+class Terms(NamedTuple):
+    """What a job of one type gets where its enqueue says nothing."""
+
+    job_type: str
+    queue: str
+    priority: int
+    max_attempts: int
+    payload_max_bytes: int
+
+
+# By the name asked for. Kept because merging the limits costs more than everything else about a job; an entry holds
+# as long as the handler and the settings are the very same objects.
+_terms: dict[str, tuple[Handler, JobQueueSettings, Terms]] = {}
+
+
+def terms_of(job_type: str) -> Terms:
+    """Return the terms of a job type or alias. Raises UnknownJobType or HandlerImportError."""
+    handler, settings = registry.get(job_type), get_settings()
+    known = _terms.get(job_type)
+    if known is None or known[0] is not handler or known[1] is not settings:
+        limit = min(handler.limits.payload_bytes or settings.PAYLOAD_MAX_BYTES, settings.PAYLOAD_MAX_BYTES)
+        terms = Terms(handler.name, handler.queue, handler.priority, handler.max_attempts, limit)
+        known = _terms[job_type] = (handler, settings, terms)
+    return known[2]
+
+
+class Arrival:
+    """A job that passed every check and is ready to be inserted."""
+
+    __slots__ = (
+        "dedupe_key",
+        "delay",
+        "job_type",
+        "max_attempts",
+        "owner",
+        "payload",
+        "payload_bytes",
+        "priority",
+        "queue",
+        "run_after",
+        "value",
+    )
+
+    def __init__(
+        self,
+        job_type: str,
+        payload: Mapping[str, Any] | None = None,
+        queue: str | None = None,
+        priority: int | None = None,
+        run_after: datetime | timedelta | None = None,
+        dedupe_key: str | None = None,
+        max_attempts: int | None = None,
+        owner: str = "",
+        index: int | None = None,
+    ) -> None:
+        """Check the arguments of enqueue() against the handler and the settings.
+
+        Raises UnknownJobType, InvalidName, PayloadError, TypeError or ValueError, each naming the value and the rule;
+        nothing has reached the database then.
+        """
+        self.job_type, self.queue, self.priority, self.max_attempts, limit = terms_of(job_type)
+        if queue is not None:
+            self.queue = check_name("queue", queue)
+        if priority is not None:
+            self.priority = _smallint("priority", priority, -32768)
+        if max_attempts is not None:
+            self.max_attempts = _smallint("max_attempts", max_attempts, 1)
+        self.dedupe_key = None if dedupe_key is None else check_key("dedupe_key", dedupe_key)
+        self.owner = check_key("owner", owner) if owner else ""
+        self.value = {} if payload is None else payload
+        self.payload, self.payload_bytes = encode_payload(
+            self.value, max_bytes=limit, index=index, job_type=self.job_type
+        )
+        self.run_after: datetime | None = None
+        self.delay: timedelta | None = None
+        if run_after is not None:
+            self.run_after, self.delay = _due(run_after)
+
+
+def _smallint(name: str, value: int, least: int) -> int:
+    if type(value) is not int:
+        raise TypeError(f"{name} must be a whole number, not {value!r}")
+    if not least <= value <= 32767:
+        raise ValueError(f"{name} must be between {least} and 32767, not {value}")
+    return value
+
+
+def _due(run_after: object) -> tuple[datetime | None, timedelta | None]:
+    """Return (instant, None) or (None, delay from the database's now)."""
+    if isinstance(run_after, timedelta):
+        if run_after > LONGEST_DELAY:
+            raise ValueError(f"run_after must be less than a century ahead, not {run_after}")
+        return None, max(run_after, timedelta(0))
+    if not isinstance(run_after, datetime):
+        raise TypeError(f"run_after must be an aware datetime or a timedelta, not {type(run_after).__name__}")
+    if timezone.is_naive(run_after):
+        raise ValueError(f"run_after must be aware: {run_after!r} has no time zone (use django.utils.timezone)")
+    try:
+        instant = run_after.astimezone(UTC)
+    except OverflowError:
+        instant = None
+    if instant is None or not FIRST_INSTANT <= instant <= LAST_INSTANT:
+        raise ValueError(f"run_after must be from the year 1 to the year 9999 in every time zone, not {run_after}")
+    return instant, None
+
+
+def check_specs(specs: Iterable[JobSpec | Mapping[str, Any] | tuple[Any, ...]]) -> list[Arrival]:
+    """Check every spec (JobSpec, dict of enqueue()'s arguments, or tuple of type and payload); errors name the index."""
+    arrivals: list[Arrival] = []
+    for index, spec in enumerate(specs):
+        try:
+            arrivals.append(_arrival(spec, index))
+        except (JobQueueError, TypeError, ValueError, LookupError) as error:
+            if not isinstance(error, PayloadError):  # which names the index itself
+                error.args = (f"item {index}: {error}", *error.args[1:])
+            raise
+    return arrivals
+
+
+def _arrival(spec: object, index: int) -> Arrival:
+    if isinstance(spec, dict):
+        return Arrival(**spec, index=index)
+    if isinstance(spec, JobSpec):
+        return Arrival(**{name: getattr(spec, name) for name in JobSpec.__slots__}, index=index)
+    if isinstance(spec, tuple) and 1 <= len(spec) <= 2:
+        return Arrival(*spec, index=index)
+    if isinstance(spec, Mapping):
+        return Arrival(**spec, index=index)
+    raise TypeError(f"must be a JobSpec, a dict or a tuple (job type, payload), not {spec!r:.80}")

@@ -1,0 +1,123 @@
+"""The enqueue half of Job.objects: one job, one job unless there is one, many jobs; and their async twins."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from asgiref.sync import sync_to_async
+from django.db import connections, transaction
+
+from jobqueue.conf import get_settings
+from jobqueue.exceptions import JobQueueError
+from jobqueue.payloads import check_key
+from jobqueue.states import ACTIVE
+
+from .arriving import Arrival, JobSpec, check_specs
+from .base import JobManagerBase
+from .inserting import Batch, insert_one, new_job
+from .waking import wake_after_commit
+
+if TYPE_CHECKING:
+    from jobqueue.models import Job
+
+
+class EnqueueMixin(JobManagerBase):
+    """Enqueue in the caller's transaction: a job starts after the commit, and is gone with a rollback."""
+
+    def enqueue(
+        self,
+        job_type: str,
+        payload: Mapping[str, Any] | None = None,
+        *,
+        queue: str | None = None,
+        priority: int | None = None,
+        run_after: datetime | timedelta | None = None,
+        dedupe_key: str | None = None,
+        max_attempts: int | None = None,
+        owner: str = "",
+    ) -> Job | None:
+        """Enqueue one job; what is not given comes from the handler's declaration, then from the settings.
+
+        `run_after` is an aware datetime or a timedelta from now. Returns the job, or None when an active job holds
+        `dedupe_key`. Raises UnknownJobType, InvalidName, PayloadError, TypeError or ValueError before any SQL, so the
+        caller's transaction stays usable.
+        """
+        return self._insert(Arrival(job_type, payload, queue, priority, run_after, dedupe_key, max_attempts, owner))
+
+    def get_or_enqueue(
+        self, job_type: str, payload: Mapping[str, Any] | None = None, *, dedupe_key: str, **options: Any
+    ) -> tuple[Job, bool]:
+        """Return (the active job that holds the key, False), or enqueue one and return (it, True).
+
+        Options and errors as in enqueue(). Under REPEATABLE READ the server's 40001 may reach the caller.
+        """
+        arrival = Arrival(job_type, payload, dedupe_key=check_key("dedupe_key", dedupe_key), **options)
+        while True:  # the holder may finish between the insert and the look: then the key is free again
+            job = self._insert(arrival)
+            if job is not None:
+                return job, True
+            holder = self.using(self.write_db).filter(dedupe_key=dedupe_key, status__in=ACTIVE).first()
+            if holder is not None:
+                return holder, False
+
+    def enqueue_many(self, jobs: Iterable[JobSpec | Mapping[str, Any] | tuple[Any, ...]]) -> list[Job | None]:
+        """Enqueue many jobs, all or nothing; returns them in input order, None where an active job holds the key.
+
+        Each item is a JobSpec, a dict of enqueue()'s arguments, or a tuple (job type, payload). Of several items with
+        one key the first wins. 100,000 take a few seconds; errors name the index and leave nothing enqueued.
+        """
+        arrivals = check_specs(jobs)
+        if not arrivals:
+            return []
+        alias = self.write_db
+        connection = connections[alias]
+        with transaction.atomic(using=alias), connection.cursor() as cursor:
+            batch = Batch(cursor, arrivals, new_job(self.model, alias))
+            batch.insert()
+            soon = batch.now + _soon()
+            queues = {job.queue for job in batch.jobs if job is not None and job.run_after <= soon}
+            if queues:
+                wake_after_commit(connection, queues)
+        return batch.jobs
+
+    async def aenqueue(self, job_type: str, payload: Mapping[str, Any] | None = None, **options: Any) -> Job | None:
+        """Async twin of enqueue()."""
+        return await sync_to_async(self.enqueue)(job_type, payload, **options)
+
+    async def aget_or_enqueue(
+        self, job_type: str, payload: Mapping[str, Any] | None = None, *, dedupe_key: str, **options: Any
+    ) -> tuple[Job, bool]:
+        """Async twin of get_or_enqueue()."""
+        return await sync_to_async(self.get_or_enqueue)(job_type, payload, dedupe_key=dedupe_key, **options)
+
+    async def aenqueue_many(self, jobs: Iterable[JobSpec | Mapping[str, Any] | tuple[Any, ...]]) -> list[Job | None]:
+        """Async twin of enqueue_many()."""
+        return await sync_to_async(self.enqueue_many)(jobs)
+
+    def create(self, **kwargs: Any) -> Job:
+        """Refuse: a job is made by enqueue(), which checks the payload and wakes a worker. Raises JobQueueError."""
+        msg = "Job.objects.create() skips the checks and wakes nobody: use Job.objects.enqueue(job_type, payload, ...)"
+        raise JobQueueError(msg)
+
+    def bulk_create(self, *args: Any, **kwargs: Any) -> list[Job]:
+        """Refuse: see create(); use enqueue_many(). Raises JobQueueError."""
+        msg = "Job.objects.bulk_create() skips the checks and wakes nobody: use Job.objects.enqueue_many([...])"
+        raise JobQueueError(msg)
+
+    def _insert(self, arrival: Arrival) -> Job | None:
+        alias = self.write_db
+        connection = connections[alias]
+        row = insert_one(connection, arrival)
+        if row is None:
+            return None
+        job_id, status, run_after, created_at = row
+        if run_after - created_at <= _soon():
+            wake_after_commit(connection, [arrival.queue])
+        return new_job(self.model, alias)(arrival, job_id, status, run_after, created_at)
+
+
+def _soon() -> timedelta:
+    """Return how far ahead a job may be due to be worth a hint: later ones are promoted before a poll could miss them."""
+    return timedelta(seconds=2 * get_settings().POLL_SECONDS)

@@ -1,0 +1,166 @@
+"""Job.objects: the public face of the verbs, on Django's connection of the jobs' alias."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from django.db import IntegrityError, OperationalError, connections, transaction
+
+from jobqueue import sql
+from jobqueue.exceptions import InvalidTransition
+from jobqueue.states import Status
+
+from . import moving, settling
+from .attempts import AttemptMixin
+from .enqueueing import EnqueueMixin
+from .querysets import JobQuerySet
+from .rows import Moved
+from .waking import tell_workers, wake_after_commit
+
+if TYPE_CHECKING:
+    from jobqueue.ops.snapshot import Snapshot
+
+BATCH = 1_000
+LOCK_TIMEOUT = "2s"
+RETRIED = {settling.LOCK_NOT_AVAILABLE, settling.DEADLOCK_DETECTED}
+
+
+class JobManager(EnqueueMixin, AttemptMixin):
+    """Enqueue jobs and change their state; every change compares what it expects and says when it was refused."""
+
+    def due(self) -> JobQuerySet:
+        """See JobQuerySet.due()."""
+        return self.get_queryset().due()
+
+    def dead(self) -> JobQuerySet:
+        """See JobQuerySet.dead()."""
+        return self.get_queryset().dead()
+
+    def stuck(self) -> JobQuerySet:
+        """See JobQuerySet.stuck()."""
+        return self.get_queryset().stuck()
+
+    def reap(self, limit: int = BATCH) -> dict[int, int]:
+        """Take back jobs whose lease ran out, and wake workers after the commit.
+
+        Returns {id: status after}: PENDING, DEAD or CANCELLED.
+        """
+        rows = moving.reap(self.run_sql, limit=limit)
+        self._wake({queue for _, status, _, _, queue in rows if status == Status.PENDING})
+        return {row[0]: row[1] for row in rows}
+
+    def promote(self, limit: int = BATCH) -> list[int]:
+        """Make scheduled jobs whose time has come PENDING. Returns their ids, and wakes workers after the commit."""
+        rows = moving.promote(self.run_sql, limit=limit)
+        self._wake({queue for _, queue in rows})
+        return [job_id for job_id, _ in rows]
+
+    def cancel(self, ids: int | Iterable[int], *, reason: str = "") -> Moved:
+        """Cancel jobs: waiting ones at once, running ones within about a second by their worker.
+
+        Raises InvalidTransition for a single id that is finished or gone. In `changed`, RUNNING means asked.
+        """
+
+        def one_batch(batch: Sequence[int], moved: Moved) -> None:
+            changed, workers = moving.cancel(self.run_sql, ids=batch, reason=reason)
+            moved.changed |= changed
+            tell_workers(connections[self.write_db], workers)
+
+        return self._move(ids, "cancel", one_batch)
+
+    def redrive(self, ids: int | Iterable[int], *, spread: timedelta = timedelta(0)) -> Moved:
+        """Put dead letters back with a fresh budget of attempts, due over `spread` from now; history stays.
+
+        Left out and reported as `blocked by #id`: rows whose dedupe key is active, and all but the newest of a key.
+        Raises InvalidTransition for a single id that is refused.
+        """
+
+        def one_batch(batch: Sequence[int], moved: Moved) -> None:
+            rows = moving.redrive(self.run_sql, ids=batch, spread=spread)
+            moved.changed |= {row[0]: row[1] for row in rows}
+            self._wake({row[2] for row in rows if row[1] == Status.PENDING})
+
+        return self._move(ids, "redrive", one_batch)
+
+    def discard(self, ids: int | Iterable[int], *, reason: str = "") -> Moved:
+        """Discard dead letters, keeping the reason. Raises InvalidTransition for a single id that is not one."""
+
+        def one_batch(batch: Sequence[int], moved: Moved) -> None:
+            done = moving.discard(self.run_sql, ids=batch, reason=reason)
+            moved.changed |= dict.fromkeys(done, int(Status.CANCELLED))
+
+        return self._move(ids, "discard", one_batch)
+
+    def _wake(self, queues: set[str]) -> None:
+        if queues:
+            wake_after_commit(connections[self.write_db], queues)
+
+    def _move(self, ids: int | Iterable[int], wanted: str, one_batch: Callable[[Sequence[int], Moved], None]) -> Moved:
+        single = isinstance(ids, int)
+        wanted_ids = [ids] if isinstance(ids, int) else sorted(set(ids))
+        moved = Moved()
+        for start in range(0, len(wanted_ids), BATCH):
+            self._move_batch(wanted_ids[start : start + BATCH], moved, one_batch)
+        moving.explain_refused(self.run_sql, ids=wanted_ids, moved=moved, wanted=wanted)
+        if single and moved.refused:
+            status = self.using(self.write_db).filter(pk=wanted_ids[0]).values_list("status", flat=True).first()
+            raise InvalidTransition(wanted_ids[0], None if status is None else Status(status), wanted)
+        return moved
+
+    def _move_batch(self, ids: Sequence[int], moved: Moved, one_batch: Callable[[Sequence[int], Moved], None]) -> None:
+        """Move one batch in a savepoint; where a key was taken meanwhile or a row stays locked, halve it."""
+        try:
+            with transaction.atomic(using=self.write_db), self._impatient():
+                one_batch(ids, moved)
+        except (IntegrityError, OperationalError) as error:
+            locked = settling.sqlstate(error) in RETRIED
+            if isinstance(error, OperationalError) and not locked:
+                raise
+            if len(ids) == 1:
+                moved.refused[ids[0]] = (
+                    "is locked by another transaction: try again" if locked else "its key was taken meanwhile"
+                )
+                return
+            middle = len(ids) // 2
+            self._move_batch(ids[:middle], moved, one_batch)
+            self._move_batch(ids[middle:], moved, one_batch)
+
+    @contextmanager
+    def _impatient(self) -> Iterator[None]:
+        """Wait for locks no longer than LOCK_TIMEOUT within, and leave the caller's transaction as it was."""
+        with connections[self.write_db].cursor() as cursor:
+            cursor.execute(
+                "SELECT current_setting('lock_timeout'), set_config('lock_timeout', %s, true)", [LOCK_TIMEOUT]
+            )
+            before = cursor.fetchone()[0]
+            yield  # after an error the rollback to the savepoint restores it
+            cursor.execute("SELECT set_config('lock_timeout', %s, true)", [before])
+
+    def prune(self, *, status: Status, age: timedelta, limit: int = BATCH, keep: Sequence[int] = ()) -> list[int]:
+        """Delete one batch of finished jobs of one status that are older than an age. Returns the ids.
+
+        Raises ValueError for a status that is not finished. See jobqueue.maintenance.prune for the whole job.
+        """
+        if status not in (Status.DONE, Status.DEAD, Status.CANCELLED):
+            msg = f"only DONE, DEAD and CANCELLED jobs are pruned, not {Status(status).name}"
+            raise ValueError(msg)
+        return moving.prune(self.run_sql, status=status, age=age, limit=limit, keep=keep)
+
+    def counts(self, cap: int | None = 10_000) -> dict[Status, int]:
+        """Return the number of jobs by status, each up to a cap (None: exact, by a scan)."""
+        return {Status(row[0]): row[1] for row in self.run_sql(sql.COUNT_JOBS, {"cap": cap})}
+
+    def ops(self) -> Snapshot:
+        """Return the figures of the moment, cheap at any size; see jobqueue.ops.snapshot.Snapshot."""
+        from jobqueue.ops.snapshot import take_snapshot  # noqa: PLC0415  (the one import that points up)
+
+        return take_snapshot(self)
+
+    def ping(self) -> bool:
+        """Return True when the jobs' database answers. Raises OperationalError when it does not."""
+        with connections[self.write_db].cursor() as cursor:
+            cursor.execute("SELECT 1")
+            return bool(cursor.fetchone() == (1,))

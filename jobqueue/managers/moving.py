@@ -1,0 +1,73 @@
+"""Reap, promote, cancel, redrive, discard, prune: the verbs that need no lease."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
+from jobqueue import sql
+from jobqueue.conf import get_settings
+from jobqueue.states import Status
+
+from .rows import Moved, Run
+
+
+def reap(run: Run, *, limit: int) -> list[tuple[Any, ...]]:
+    """Take back jobs whose lease ran out. Returns (id, status, worker that lost it, lease_epoch, queue) of each."""
+    return run(sql.REAP_JOBS, {"take": limit, "notices": bool(get_settings().NOTIFIERS)})
+
+
+def promote(run: Run, *, limit: int) -> list[tuple[int, str]]:
+    """Make scheduled jobs whose time has come PENDING, earliest first. Returns (id, queue) of each."""
+    return [(row[0], row[1]) for row in run(sql.PROMOTE_JOBS, {"take": limit})]
+
+
+def seconds_to_next_due(run: Run) -> float | None:
+    """Return the seconds until the next scheduled job is due (negative: overdue), or None when nothing is scheduled."""
+    seconds: float | None = run(sql.NEXT_DUE, {})[0][0]
+    return seconds
+
+
+def cancel(run: Run, *, ids: Sequence[int], reason: str) -> tuple[dict[int, int], set[str]]:
+    """Cancel jobs. Returns ({id: status after, RUNNING meaning asked}, the workers to tell)."""
+    rows = run(sql.CANCEL_JOBS, {"ids": list(ids), "reason": reason})
+    return {row[0]: row[1] for row in rows}, {row[2] for row in rows if row[1] == Status.RUNNING and row[2]}
+
+
+def redrive(run: Run, *, ids: Sequence[int], spread: timedelta) -> list[tuple[int, int, str]]:
+    """Put dead letters back with a fresh budget. Returns (id, status, queue) of each whose key was free."""
+    rows = run(sql.REDRIVE_JOBS, {"ids": list(ids), "spread_seconds": spread.total_seconds()})
+    return [(row[0], row[1], row[2]) for row in rows]
+
+
+def discard(run: Run, *, ids: Sequence[int], reason: str) -> list[int]:
+    """Discard dead letters, keeping the reason. Returns the ids."""
+    return [row[0] for row in run(sql.DISCARD_JOBS, {"ids": list(ids), "reason": reason})]
+
+
+def explain_refused(run: Run, *, ids: Sequence[int], moved: Moved, wanted: str) -> None:
+    """Fill in why each id that was not changed was refused: gone, in another status, or blocked by another job."""
+    missing = [job_id for job_id in ids if job_id not in moved.changed and job_id not in moved.refused]
+    if not missing:
+        return
+    statuses = {row[0]: row[1] for row in run(sql.FENCE_STATE, {"ids": missing})}
+    blockers = dict(run(sql.BLOCKED_REDRIVES, {"ids": missing})) if wanted == "redrive" else {}
+    for job_id in missing:
+        if job_id not in statuses:
+            moved.refused[job_id] = "no such job"
+        elif blockers.get(job_id):
+            moved.refused[job_id] = f"blocked by #{blockers[job_id]}"
+        else:
+            moved.refused[job_id] = f"is {Status(statuses[job_id]).name}"
+
+
+def prune(run: Run, *, status: int, age: timedelta, limit: int, keep: Sequence[int] = ()) -> list[int]:
+    """Delete one batch of finished jobs of one status older than an age, with their attempts. Returns the ids."""
+    return [row[0] for row in run(sql.PRUNE_JOBS, {"status": status, "age": age, "take": limit, "keep": list(keep)})]
+
+
+def fold(run: Run, *, statement: str, from_span: int, to_span: int, age: timedelta, limit: int) -> int:
+    """Fold one batch of statistics or cost rows into a longer span. Returns the number of rows folded."""
+    rows = run(statement, {"from_span": from_span, "to_span": to_span, "age": age, "take": limit})
+    return int(rows[0][0])

@@ -1,0 +1,48 @@
+"""The named querysets of Job.objects: which rows, in the words of people and code."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from django.db import models
+from django.db.models import F, Func, Q
+from django.db.models.functions import Greatest
+
+from jobqueue.conf import get_settings
+from jobqueue.registry import registry
+from jobqueue.states import Status
+
+if TYPE_CHECKING:
+    from jobqueue.models import Job
+
+    QuerySetBase = models.QuerySet[Job]
+else:
+    QuerySetBase = models.QuerySet
+
+
+class JobQuerySet(QuerySetBase):
+    """Names the rows that people and code ask for."""
+
+    def due(self) -> JobQuerySet:
+        """Return jobs that wait for a worker, in claim order within a queue."""
+        return self.filter(status=Status.PENDING).order_by("priority", "run_after", "id")
+
+    def dead(self) -> JobQuerySet:
+        """Return dead letters, newest first."""
+        return self.filter(status=Status.DEAD).order_by("-finished_at", "-id")
+
+    def stuck(self) -> JobQuerySet:
+        """Return running jobs whose lease ran out, or that run longer than max(STUCK_AFTER, own deadline + 60 s)."""
+        now = Func(template="statement_timestamp()", output_field=models.DateTimeField())
+        settings = get_settings()
+        patient = {
+            name: max(settings.STUCK_AFTER_SECONDS, duration + 60)
+            for name, duration in ((handler.name, handler.limits.duration or 0) for handler in registry)
+            if duration + 60 > settings.STUCK_AFTER_SECONDS
+        }
+        started = Greatest(F("run_started_at"), F("claimed_at"))
+        late = Q(started__lt=now - timedelta(seconds=settings.STUCK_AFTER_SECONDS)) & ~Q(job_type__in=list(patient))
+        for name, seconds in patient.items():
+            late |= Q(job_type=name, started__lt=now - timedelta(seconds=seconds))
+        return self.filter(status=Status.RUNNING).annotate(started=started).filter(Q(lease_until__lt=now) | late)

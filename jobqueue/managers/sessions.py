@@ -1,0 +1,216 @@
+"""One database connection of one worker thread: its own, named by role, time-limited, READ COMMITTED, reconnecting.
+
+Every statement is a transaction of its own. Time limits and isolation are asked for in the start-up packet; where a
+pooler drops them (PgBouncer), each statement is wrapped in a transaction that says them itself (SET LOCAL). So nothing
+needs session state. A connection that no answer comes back on is cut by abort(), from another thread.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import logging
+import os
+import random
+import socket
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+from django.db import DatabaseError, InterfaceError, OperationalError, connections
+
+from jobqueue.conf import get_settings
+
+if TYPE_CHECKING:
+    from django.db.backends.postgresql.base import DatabaseWrapper
+
+logger = logging.getLogger("jobqueue.database")
+
+FIRST_PAUSE, LONGEST_PAUSE = 0.2, 5.0
+ANSWER_MARGIN = timedelta(seconds=3)
+KEEPALIVE = {"keepalives": 1, "keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3}
+BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
+LIMITS = "SELECT set_config('statement_timeout', %s, true), set_config('lock_timeout', %s, true)"
+
+
+class Session:
+    """A connection made by Django's backend (custom engines, tokens, TLS and OPTIONS hold) for one thread's use.
+
+    run() raises django.db errors; after one that broke the connection the next run() connects again. `away` says that
+    the last attempt found no database; pause() then waits, longer each time, with jitter.
+    """
+
+    def __init__(
+        self, alias: str, role: str, *, timeout: timedelta | None = None, wake: threading.Event | None = None
+    ) -> None:
+        self.alias, self.role = alias, role
+        self.timeout = timeout or timedelta(seconds=get_settings().STATEMENT_TIMEOUT)
+        self.connects = 0
+        self.away = False
+        self.server: tuple[Any, ...] = ()  # (address, port, start time): another server, or a restarted one, shows here
+        self._wake = wake or threading.Event()
+        self._wrapper: DatabaseWrapper | None = None
+        self._scoped = False
+        self._pause = FIRST_PAUSE
+        self._asked_at: float | None = None
+
+    def run(self, statement: str, params: Mapping[str, Any] | None = None) -> list[tuple[Any, ...]]:
+        """Run one statement in a transaction of its own and return its rows (none: [])."""
+        wrapper = self._connected()
+        self._asked_at = time.monotonic()
+        try:
+            with wrapper.wrap_database_errors:
+                rows = self._scoped_run(statement, params) if self._scoped else self._plain_run(statement, params)
+        except DatabaseError:
+            self._after_error()
+            raise
+        finally:
+            self._asked_at = None
+        self._pause = FIRST_PAUSE
+        return rows
+
+    @contextlib.contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Run several statements as one READ COMMITTED transaction."""
+        wrapper = self._connected()
+        try:
+            with wrapper.wrap_database_errors:
+                self._execute(BEGIN)
+                if self._scoped:
+                    self._execute(LIMITS, self._limits())
+            self._scoped, before = False, self._scoped
+            try:
+                yield
+            finally:
+                self._scoped = before
+            with wrapper.wrap_database_errors:
+                self._execute("COMMIT")
+        except BaseException:
+            with contextlib.suppress(DatabaseError), wrapper.wrap_database_errors:
+                self._execute("ROLLBACK")
+            raise
+
+    def connect(self) -> psycopg.Connection[Any]:
+        """Return the psycopg connection underneath, connected."""
+        connection: psycopg.Connection[Any] = self._connected().connection
+        return connection
+
+    def close(self) -> None:
+        """Close the connection; the next run() opens another."""
+        wrapper, self._wrapper = self._wrapper, None
+        if wrapper is not None:
+            with contextlib.suppress(DatabaseError, psycopg.Error):
+                wrapper.close()
+
+    def pause(self) -> None:
+        """Wait before the next try against a database that is away: doubling from 0.2 s to 5 s, with jitter."""
+        self._wake.wait(self._pause * (0.5 + random.random() / 2))
+        self._pause = min(self._pause * 2, LONGEST_PAUSE)
+
+    def abort_if_unanswered(self) -> None:
+        """Cut the connection, from another thread, when a statement's answer is long overdue: it may be half open."""
+        asked_at = self._asked_at
+        if asked_at is not None and time.monotonic() - asked_at > (self.timeout + ANSWER_MARGIN).total_seconds():
+            logger.warning("no answer from the database, connection cut role=%s", self.role)
+            self._asked_at = None
+            self.abort()
+
+    def abort(self) -> None:
+        """Shut the socket down under a thread that waits on it; that thread gets an OperationalError."""
+        wrapper = self._wrapper
+        if wrapper is None or wrapper.connection is None or wrapper.connection.closed:
+            return
+        with (
+            contextlib.suppress(OSError, psycopg.Error),
+            socket.socket(fileno=os.dup(wrapper.connection.fileno())) as sock,
+        ):
+            sock.shutdown(socket.SHUT_RDWR)
+
+    # -- inside ---------------------------------------------------------------------------------------------------
+
+    def _plain_run(self, statement: str, params: Mapping[str, Any] | None) -> list[tuple[Any, ...]]:
+        cursor = self._execute(statement, params, prepare=get_settings().PREPARED)
+        return cursor.fetchall() if cursor.description else []
+
+    def _scoped_run(self, statement: str, params: Mapping[str, Any] | None) -> list[tuple[Any, ...]]:
+        with self.connect().pipeline():
+            self._execute(BEGIN)
+            self._execute(LIMITS, self._limits())
+            cursor = self._execute(statement, params, prepare=get_settings().PREPARED)
+            self._execute("COMMIT")
+        return cursor.fetchall() if cursor.description else []
+
+    def _execute(
+        self, statement: str, params: Mapping[str, Any] | tuple[Any, ...] | None = None, *, prepare: bool | None = False
+    ) -> psycopg.Cursor[Any]:
+        # psycopg's own cursor: Django's binds on the client by default and then nothing can be prepared.
+        cursor: psycopg.Cursor[Any] = psycopg.Cursor(self.connect())
+        return cursor.execute(statement, params, prepare=prepare)  # type: ignore[arg-type]
+
+    def _limits(self) -> tuple[str, str]:
+        milliseconds = int(self.timeout.total_seconds() * 1000)
+        return str(milliseconds), str(milliseconds // 2)
+
+    def _connected(self) -> DatabaseWrapper:
+        if self._wrapper is None or self._wrapper.connection is None or self._wrapper.connection.closed:
+            self.close()
+            try:
+                self._open()
+            except (OperationalError, InterfaceError):
+                self.away = True
+                self.close()
+                raise
+            self.connects += 1
+            self.away = False
+        assert self._wrapper is not None
+        return self._wrapper
+
+    def _open(self) -> None:
+        timeout, lock = self._limits()
+        asked = (
+            f"-c statement_timeout={timeout} -c lock_timeout={lock} -c default_transaction_isolation=read\\ committed"
+        )
+        try:
+            self._open_with(asked)
+        except OperationalError as error:
+            if "startup parameter" not in str(error):  # what PgBouncer says of parameters that it does not track
+                raise
+            self._open_with("")
+        with self._wrapper.wrap_database_errors:  # type: ignore[union-attr]
+            row = self._wrapper.connection.execute(  # type: ignore[union-attr]
+                "SELECT (SELECT setting FROM pg_settings WHERE name = 'statement_timeout'),"
+                " current_setting('default_transaction_isolation'),"
+                " inet_server_addr()::text, inet_server_port(), pg_postmaster_start_time(), pg_is_in_recovery()"
+            ).fetchone()
+        if row[5]:
+            msg = "the database is a read-only standby: waiting for a primary"
+            raise OperationalError(msg)
+        self._scoped = row[:2] != (timeout, "read committed")
+        self.server = tuple(row[2:5])
+
+    def _open_with(self, startup: str) -> None:
+        wrapper = connections.create_connection(self.alias)
+        options = {**KEEPALIVE, **copy.copy(wrapper.settings_dict.get("OPTIONS", {}))}
+        options.pop("pool", None)  # a connection kept for good is not borrowed from the web's pool
+        options["application_name"] = self.role[:63]
+        options["connect_timeout"] = options.get("connect_timeout", 5)
+        options["options"] = f"{options.get('options', '')} {startup}".strip()
+        wrapper.settings_dict = {**wrapper.settings_dict, "OPTIONS": options, "CONN_MAX_AGE": None}
+        self._wrapper = wrapper  # type: ignore[assignment]
+        wrapper.inc_thread_sharing()  # abort() comes from the thread that watches
+        wrapper.connect()
+
+    def _after_error(self) -> None:
+        wrapper = self._wrapper
+        if wrapper is None or wrapper.connection is None:
+            return
+        status = wrapper.connection.info.transaction_status
+        if wrapper.connection.closed or status == psycopg.pq.TransactionStatus.UNKNOWN:
+            self.away = True
+            self.close()
+        elif self._scoped and status != psycopg.pq.TransactionStatus.IDLE:
+            with contextlib.suppress(psycopg.Error):
+                self._execute("ROLLBACK")

@@ -1,0 +1,101 @@
+"""Settle: the verbs that end attempts, fenced, in batches that one bad value cannot poison."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+from django.db import DataError, OperationalError
+
+from jobqueue import sql
+from jobqueue.conf import get_settings
+from jobqueue.states import Status
+
+from .rows import Done, Ending, Run, cost_lines, total_cost
+
+T = TypeVar("T", Done, Ending)
+
+LOCK_NOT_AVAILABLE = "55P03"
+DEADLOCK_DETECTED = "40P01"
+
+
+def settle_done(run: Run, *, worker_id: str, jobs: Sequence[Done]) -> dict[int, int]:
+    """Finish jobs as DONE. Returns {id: DONE} of those that were still this worker's attempt."""
+    rows = run(
+        sql.SETTLE_DONE,
+        {
+            "worker_id": worker_id,
+            "ids": [job.id for job in jobs],
+            "epochs": [job.lease_epoch for job in jobs],
+            "results": [job.result for job in jobs],
+            "run_seconds": [job.run_seconds for job in jobs],
+            "cpu_seconds": [job.cpu_seconds for job in jobs],
+            "peak_memory": [job.peak_memory for job in jobs],
+            "costs": [str(total_cost(job.costs)) if job.costs else "0" for job in jobs],
+            "cost_lines": cost_lines(jobs),
+        },
+    )
+    return dict.fromkeys([row[0] for row in rows], int(Status.DONE))
+
+
+def settle_ended(run: Run, *, worker_id: str, endings: Sequence[Ending]) -> dict[int, int]:
+    """End attempts that did not end well. Returns {id: status after} of those that were still this worker's attempt."""
+    settings = get_settings()
+    rows = run(
+        sql.SETTLE_ENDED,
+        {
+            "worker_id": worker_id,
+            "budget": settings.INTERRUPTION_BUDGET,
+            "notices": bool(settings.NOTIFIERS),
+            "endings": json.dumps([ending.to_json() for ending in endings]),
+            "cost_lines": cost_lines(endings),
+        },
+    )
+    return {row[0]: row[1] for row in rows}
+
+
+def settle_split(
+    settle: Callable[[Sequence[T]], dict[int, int]],
+    items: Sequence[T],
+    *,
+    refuse: Callable[[T, Exception], dict[int, int]],
+) -> dict[int, int]:
+    """Settle a batch; where the database refuses a value or a row stays locked, halve it until the culprit is alone.
+
+    `refuse` gets the single item that cannot be stored and answers for it. Returns the merged {id: status}.
+    """
+    try:
+        return settle(items)
+    except (DataError, OperationalError) as error:
+        if isinstance(error, OperationalError) and sqlstate(error) != LOCK_NOT_AVAILABLE:
+            raise
+        if len(items) == 1:
+            return refuse(items[0], error)
+    middle = len(items) // 2
+    return settle_split(settle, items[:middle], refuse=refuse) | settle_split(settle, items[middle:], refuse=refuse)
+
+
+def accepted_before(run: Run, *, worker_id: str, items: Sequence[tuple[int, int]]) -> dict[int, int]:
+    """Tell which refused settles had in fact been accepted: the answer to their COMMIT was lost.
+
+    `items` are (id, lease_epoch). A settle keeps worker and epoch in the row, and every other way out of RUNNING clears
+    the worker, so a row that still shows both and is not RUNNING was settled by this very attempt.
+    Returns {id: status}.
+    """
+    epochs = dict(items)
+    rows = run(sql.FENCE_STATE, {"ids": list(epochs)})
+    return {
+        row[0]: row[1] for row in rows if row[1] != Status.RUNNING and row[2] == worker_id and row[3] == epochs[row[0]]
+    }
+
+
+def sqlstate(error: BaseException) -> str | None:
+    """Return the five-character code that PostgreSQL gave for an error, or None."""
+    cause: Any = error
+    while cause is not None:
+        code = getattr(cause, "sqlstate", None)
+        if code:
+            return str(code)
+        cause = cause.__cause__
+    return None

@@ -1,0 +1,9 @@
+"""The tables of jobqueue: jobs, attempts that did not end well, workers, statistics, costs and people's actions."""
+
+from .action import Action
+from .attempt import Attempt
+from .figures import Cost, Stat
+from .job import Job
+from .worker import Worker
+
+__all__ = ["Action", "Attempt", "Cost", "Job", "Stat", "Worker"]

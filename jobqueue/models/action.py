@@ -1,0 +1,28 @@
+"""What people did to jobs: who, what, why, to which."""
+
+from django.contrib.postgres.fields import ArrayField
+from django.contrib.postgres.indexes import GinIndex
+from django.db import models
+from django.utils.translation import gettext_lazy as _
+
+from .expressions import StatementTimestamp
+
+
+class Action(models.Model):
+    """One batch of one action by one person or command; kept when the jobs are pruned."""
+
+    id = models.BigAutoField(primary_key=True)
+    at = models.DateTimeField(_("time"), db_default=StatementTimestamp())
+    actor = models.TextField(_("who"), help_text=_("A user's name, or the command."))
+    action = models.TextField(_("action"))
+    reason = models.TextField(_("reason"), blank=True, db_default="")
+    job_ids = ArrayField(models.BigIntegerField(), verbose_name=_("jobs"))
+
+    class Meta:
+        verbose_name = _("action")
+        verbose_name_plural = _("actions")
+        default_permissions = ("view",)
+        indexes = [GinIndex(fields=["job_ids"], name="jobqueue_action_jobs")]
+
+    def __str__(self) -> str:
+        return f"{self.actor}: {self.action} {len(self.job_ids)} jobs"

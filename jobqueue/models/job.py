@@ -1,0 +1,158 @@
+"""The job: one row from enqueue to prune."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from django.db import models
+from django.utils.translation import gettext_lazy as _
+
+from jobqueue.managers import Fence, JobManager
+from jobqueue.outcomes import Outcome
+from jobqueue.states import ACTIVE, Status
+
+from .expressions import StatementTimestamp
+
+if TYPE_CHECKING:
+    from .attempt import Attempt
+
+
+class Job(models.Model):
+    """One unit of work: what to run, how it stands and how it ended (docs/states.md).
+
+    Rows change through ``Job.objects`` and jobqueue.operations only. Saving an instance is refused:
+    it would write a stale copy over what a worker did meanwhile.
+    """
+
+    id = models.BigAutoField(primary_key=True)
+    job_type = models.TextField(_("type"))
+    queue = models.TextField(_("queue"), db_default="default")
+    priority = models.SmallIntegerField(_("priority"), db_default=100, help_text=_("Lower runs first."))
+    status = models.SmallIntegerField(_("status"), choices=Status.choices, db_default=Status.PENDING)
+    payload = models.JSONField(_("payload"), db_default={})
+    payload_bytes = models.IntegerField(_("payload bytes"), db_default=2)
+    run_after = models.DateTimeField(_("run after"), db_default=StatementTimestamp())
+    dedupe_key = models.TextField(_("dedupe key"), null=True, blank=True)
+    owner = models.TextField(_("owner"), blank=True, db_default="")
+    attempts = models.SmallIntegerField(_("attempts"), db_default=0)
+    max_attempts = models.SmallIntegerField(_("attempts allowed"), db_default=3)
+    interruptions = models.SmallIntegerField(_("interruptions"), db_default=0)
+
+    worker_id = models.TextField(_("worker"), null=True, blank=True)
+    lease_epoch = models.BigIntegerField(_("lease epoch"), db_default=0)
+    lease_until = models.DateTimeField(_("lease until"), null=True, blank=True)
+    claimed_at = models.DateTimeField(_("claimed"), null=True, blank=True)
+    run_started_at = models.DateTimeField(_("run started"), null=True, blank=True)
+    first_started_at = models.DateTimeField(_("first started"), null=True, blank=True)
+    finished_at = models.DateTimeField(_("finished"), null=True, blank=True)
+    cancel_requested_at = models.DateTimeField(_("cancel requested"), null=True, blank=True)
+    unknown_since = models.DateTimeField(_("type unknown since"), null=True, blank=True)
+
+    progress = models.JSONField(_("progress"), null=True, blank=True)
+    result = models.JSONField(_("result"), null=True, blank=True)
+    outcome = models.SmallIntegerField(_("last outcome"), choices=Outcome.choices, null=True, blank=True)
+    last_error = models.TextField(_("last error"), null=True, blank=True)
+    error_class = models.TextField(_("error class"), null=True, blank=True)
+    fingerprint = models.TextField(_("fingerprint"), null=True, blank=True)
+    cost_total = models.DecimalField(_("cost"), max_digits=20, decimal_places=8, db_default=0)
+    cost_last = models.DecimalField(_("cost of the last attempt"), max_digits=20, decimal_places=8, db_default=0)
+    cpu_seconds = models.FloatField(_("CPU seconds"), null=True, blank=True)
+    peak_memory_bytes = models.BigIntegerField(_("peak memory"), null=True, blank=True)
+    created_at = models.DateTimeField(_("created"), db_default=StatementTimestamp())
+    updated_at = models.DateTimeField(_("updated"), db_default=StatementTimestamp())
+
+    objects: ClassVar[JobManager] = JobManager()  # type: ignore[assignment]
+
+    if TYPE_CHECKING:
+        attempt_rows: models.Manager[Attempt]
+
+    class Meta:
+        verbose_name = _("job")
+        verbose_name_plural = _("jobs")
+        default_permissions = ("view",)
+        permissions = [
+            ("retry_job", _("Can retry jobs")),
+            ("discard_job", _("Can discard dead letters")),
+            ("cancel_job", _("Can cancel jobs")),
+            ("release_job", _("Can release stuck jobs")),
+            ("view_costs", _("Can view costs")),
+        ]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["dedupe_key"],
+                condition=models.Q(dedupe_key__isnull=False, status__in=ACTIVE),
+                name="jobqueue_job_dedupe",
+            ),
+        ]
+        indexes = [
+            models.Index(
+                fields=["queue", "priority", "run_after", "id"],
+                condition=models.Q(status=Status.PENDING),
+                name="jobqueue_job_claim",
+            ),
+            models.Index(
+                fields=["run_after", "id"], condition=models.Q(status=Status.SCHEDULED), name="jobqueue_job_scheduled"
+            ),
+            # By id, not by worker: the planner settled whole batches through an index of workers, six times slower.
+            models.Index(fields=["id"], condition=models.Q(status=Status.RUNNING), name="jobqueue_job_running"),
+            models.Index(
+                fields=["status", "finished_at", "id"],
+                condition=models.Q(status__in=[Status.DONE, Status.DEAD, Status.CANCELLED]),
+                name="jobqueue_job_finished",
+            ),
+            models.Index(
+                fields=["fingerprint", "id"], condition=models.Q(status=Status.DEAD), name="jobqueue_job_dead"
+            ),
+            models.Index(
+                fields=["dedupe_key", "id"],
+                condition=models.Q(status=Status.DEAD, dedupe_key__isnull=False),
+                name="jobqueue_job_dead_key",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.job_type} #{self.pk}"
+
+    def save(self, *args: Any, **kwargs: Any) -> None:
+        """Refuse: a whole-row write would overwrite what a worker did since the row was read.
+
+        Raises TypeError. Enqueue with Job.objects.enqueue(); change with Job.objects or jobqueue.operations.
+        """
+        raise TypeError(
+            "a Job is not saved: use Job.objects.enqueue() to make one, and Job.objects or jobqueue.operations to change it"
+        )
+
+    @property
+    def fence(self) -> Fence:
+        """What identifies this attempt: (id, worker_id, lease_epoch) as the row was read."""
+        return Fence(self.pk, self.worker_id or "", self.lease_epoch)
+
+    def attempt_history(self) -> list[dict[str, Any]]:
+        """Return every attempt, oldest first: the logged ones, and the last one when it went well or is still running.
+
+        Keys: lease_epoch, number, worker_id, claimed_at, started_at, finished_at, outcome, error_class, error_text,
+        traceback, exit_code, cost, cpu_seconds, peak_memory_bytes.
+        """
+        fields = (
+            "lease_epoch number worker_id claimed_at started_at finished_at outcome error_class error_text traceback "
+            "exit_code cost cpu_seconds peak_memory_bytes"
+        ).split()
+        history = list(self.attempt_rows.order_by("lease_epoch").values(*fields))
+        if self.status in (Status.RUNNING, Status.DONE):
+            done = self.status == Status.DONE
+            history.append(
+                dict.fromkeys(fields)
+                | {
+                    "lease_epoch": self.lease_epoch,
+                    "number": self.attempts,
+                    "worker_id": self.worker_id,
+                    "claimed_at": self.claimed_at,
+                    "started_at": self.run_started_at,
+                    "finished_at": self.finished_at if done else None,
+                    "outcome": Outcome.DONE if done else None,
+                    "cost": self.cost_last if done else None,
+                    "cpu_seconds": self.cpu_seconds if done else None,
+                    "peak_memory_bytes": self.peak_memory_bytes if done else None,
+                }
+            )
+        return history

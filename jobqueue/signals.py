@@ -1,0 +1,31 @@
+"""Signals that tell of jobs and workers; receivers run in the worker, after the verdict is stored.
+
+Every signal of a job has the job type (a str) as its ``sender`` and the arguments ``job_id``, ``job_type``,
+``queue`` and ``attempt``; what it has beyond these is named below.
+"""
+
+from __future__ import annotations
+
+from django.dispatch import Signal
+
+#: The handler is about to be called.
+job_started = Signal()
+
+#: The job is DONE. ``result``: what the handler returned.
+job_done = Signal()
+
+#: The attempt did not end well and the job will be tried again.
+#: ``outcome``, ``error_class``, ``error_text``, ``delay``.
+job_retrying = Signal()
+
+#: The job is DEAD. ``outcome``, ``error_class``, ``error_text``.
+job_dead = Signal()
+
+#: The job is CANCELLED, on request or by Discard. ``outcome``, ``reason``.
+job_cancelled = Signal()
+
+#: A worker has registered. ``worker_id``; sender is None.
+worker_started = Signal()
+
+#: A worker has given back what it held and ends. ``worker_id``, ``exit_code``; sender is None.
+worker_stopped = Signal()

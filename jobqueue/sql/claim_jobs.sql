@@ -1,0 +1,34 @@
+-- Claim due jobs of several queues for one worker, best first, stepping over rows locked elsewhere.
+-- Params:  queues text[], takes int[], priorities smallint[], run_afters timestamptz[], ids bigint[], tops smallint[],
+--          untils timestamptz[], total int, worker_id text, lease interval
+-- Returns: the rows claimed (never more than total), in no order
+-- Locks:   those rows, FOR NO KEY UPDATE (plain FOR UPDATE silently skips rows that a user's foreign key holds)
+-- Index:   jobqueue_job_claim
+-- A row of the arrays is one range of the index: of that queue, behind (priority, run_after, id), up to (top, until).
+-- One range a queue from the very start is the normal claim; floors (docs/lease.md) give several. The CTE is MATERIALIZED
+-- because "id IN (SELECT ... LIMIT n)" may run again for each outer row and then claims more than n.
+WITH picked AS MATERIALIZED (
+    SELECT due.id
+      FROM unnest(%(queues)s::text[], %(takes)s::int[], %(priorities)s::smallint[], %(run_afters)s::timestamptz[],
+                  %(ids)s::bigint[], %(tops)s::smallint[], %(untils)s::timestamptz[])
+           AS span (queue, take, priority, run_after, id, top, until)
+     CROSS JOIN LATERAL (
+           SELECT job.id
+             FROM jobqueue_job AS job
+            WHERE job.status = 1 /* PENDING */
+              AND job.queue = span.queue
+              AND (job.priority, job.run_after, job.id) > (span.priority, span.run_after, span.id)
+              AND (job.priority, job.run_after) <= (span.top, span.until)
+            ORDER BY job.priority, job.run_after, job.id
+            LIMIT span.take
+              FOR NO KEY UPDATE SKIP LOCKED) AS due
+     LIMIT %(total)s)
+UPDATE jobqueue_job AS job
+   SET status = 2 /* RUNNING */, worker_id = %(worker_id)s, lease_epoch = job.lease_epoch + 1, attempts = job.attempts + 1,
+       lease_until = statement_timestamp() + %(lease)s::interval, claimed_at = statement_timestamp(),
+       run_started_at = NULL, updated_at = statement_timestamp()
+  FROM picked
+ WHERE job.id = picked.id AND job.status = 1 /* PENDING */
+RETURNING job.id, job.lease_epoch, job.job_type, job.queue, job.priority, job.run_after, job.attempts, job.max_attempts,
+          job.interruptions, job.owner, job.payload_bytes, job.payload::text,
+          extract(epoch FROM statement_timestamp() - job.unknown_since)::float8 AS unknown_seconds

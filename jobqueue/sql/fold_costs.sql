@@ -1,0 +1,22 @@
+-- Fold one batch of cost rows of one span into rows of a longer one. Sums read both, so no total ever changes.
+-- Params:  from_span int (seconds; 0: as inserted), to_span int, age interval (leave younger rows), take int
+-- Returns: one row (rows bigint folded)
+-- Locks:   those rows, stepping over locked ones, and the long rows they go into
+-- Index:   jobqueue_cost_fold, jobqueue_cost_bucket
+WITH old AS MATERIALIZED (
+    SELECT id FROM jobqueue_cost
+     WHERE span_seconds = %(from_span)s::smallint AND at < statement_timestamp() - %(age)s::interval
+     ORDER BY at, id
+     LIMIT %(take)s
+       FOR UPDATE SKIP LOCKED),
+gone AS (
+    DELETE FROM jobqueue_cost AS cost USING old WHERE cost.id = old.id RETURNING cost.*),
+folded AS (
+    INSERT INTO jobqueue_cost AS cost (at, span_seconds, queue, job_type, owner, component, unit, amount)
+    SELECT to_timestamp(floor(extract(epoch FROM at) / %(to_span)s::int) * %(to_span)s::int) AS bucket, %(to_span)s::smallint,
+           queue, job_type, owner, component, unit, sum(amount)
+      FROM gone GROUP BY bucket, queue, job_type, owner, component, unit
+     ORDER BY bucket, queue, job_type, owner, component, unit
+    ON CONFLICT (at, span_seconds, queue, job_type, owner, component, unit) WHERE span_seconds > 0 DO UPDATE
+       SET amount = cost.amount + EXCLUDED.amount)
+SELECT count(*) AS rows FROM gone

@@ -1,0 +1,27 @@
+-- Fold one batch of statistics rows of one span into rows of a longer one. Sums read both, so no total ever changes.
+-- Params:  from_span int (seconds; 0: as inserted), to_span int, age interval (leave younger rows), take int
+-- Returns: one row (rows bigint folded)
+-- Locks:   those rows, stepping over locked ones, and the long rows they go into
+-- Index:   jobqueue_stat_fold, jobqueue_stat_bucket
+WITH old AS MATERIALIZED (
+    SELECT id FROM jobqueue_stat
+     WHERE span_seconds = %(from_span)s::smallint AND at < statement_timestamp() - %(age)s::interval
+     ORDER BY at, id
+     LIMIT %(take)s
+       FOR UPDATE SKIP LOCKED),
+gone AS (
+    DELETE FROM jobqueue_stat AS stat USING old WHERE stat.id = old.id RETURNING stat.*),
+folded AS (
+    INSERT INTO jobqueue_stat AS stat (at, span_seconds, queue, job_type, outcome, jobs, dead, wait_seconds, run_seconds,
+                                       cpu_seconds, peak_memory_bytes)
+    SELECT to_timestamp(floor(extract(epoch FROM at) / %(to_span)s::int) * %(to_span)s::int) AS bucket, %(to_span)s::smallint,
+           queue, job_type, outcome, sum(jobs), sum(dead), sum(wait_seconds), sum(run_seconds), sum(cpu_seconds),
+           max(peak_memory_bytes)
+      FROM gone GROUP BY bucket, queue, job_type, outcome
+     ORDER BY bucket, queue, job_type, outcome
+    ON CONFLICT (at, span_seconds, queue, job_type, outcome) WHERE span_seconds > 0 DO UPDATE
+       SET jobs = stat.jobs + EXCLUDED.jobs, dead = stat.dead + EXCLUDED.dead,
+           wait_seconds = stat.wait_seconds + EXCLUDED.wait_seconds, run_seconds = stat.run_seconds + EXCLUDED.run_seconds,
+           cpu_seconds = stat.cpu_seconds + EXCLUDED.cpu_seconds,
+           peak_memory_bytes = greatest(stat.peak_memory_bytes, EXCLUDED.peak_memory_bytes))
+SELECT count(*) AS rows FROM gone

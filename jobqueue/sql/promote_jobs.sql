@@ -1,0 +1,16 @@
+-- Make scheduled jobs whose time has come PENDING, earliest first.
+-- Params:  take int
+-- Returns: (id, queue) of each
+-- Locks:   those rows, stepping over locked ones
+-- Index:   jobqueue_job_scheduled
+WITH due AS MATERIALIZED (
+    SELECT id FROM jobqueue_job
+     WHERE status = 5 /* SCHEDULED */ AND run_after <= statement_timestamp()
+     ORDER BY run_after, id
+     LIMIT %(take)s
+       FOR NO KEY UPDATE SKIP LOCKED)
+UPDATE jobqueue_job AS job
+   SET status = 1 /* PENDING */, updated_at = statement_timestamp()
+  FROM due
+ WHERE job.id = due.id AND job.status = 5 /* SCHEDULED */
+RETURNING job.id, job.queue

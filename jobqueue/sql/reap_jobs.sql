@@ -1,0 +1,50 @@
+-- Take back jobs whose lease ran out: to PENDING while attempts are left, else to the dead letters.
+-- Params:  take int, notices bool
+-- Returns: (id, status, worker_id that lost it, lease_epoch, queue) of each
+-- Locks:   those rows, stepping over locked ones
+-- Index:   jobqueue_job_running
+-- Status, epoch and expiry are checked again by the update: a settle may have committed after the list was read.
+WITH expired AS MATERIALIZED (
+    SELECT id, worker_id, lease_epoch, attempts, claimed_at, run_started_at,
+           concat_ws('', last_error, ' [lease-expired reclaim]') AS error_text,
+           CASE WHEN cancel_requested_at IS NOT NULL THEN 7 /* CANCELLED */
+                WHEN attempts >= max_attempts THEN 4 /* DEAD */ ELSE 1 /* PENDING */ END::smallint AS next_status
+      FROM jobqueue_job
+     WHERE status = 2 /* RUNNING */ AND lease_until < statement_timestamp()
+     ORDER BY id
+     LIMIT %(take)s
+       FOR NO KEY UPDATE SKIP LOCKED),
+reaped AS (
+    UPDATE jobqueue_job AS job
+       SET status = expired.next_status, outcome = 6 /* lease_expired */,
+           run_after = CASE WHEN expired.next_status = 1 /* PENDING */ THEN statement_timestamp() ELSE job.run_after END,
+           finished_at = CASE WHEN expired.next_status <> 1 /* PENDING */ THEN statement_timestamp() END,
+           last_error = expired.error_text,
+           error_class = COALESCE(job.error_class, 'jobqueue.exceptions.LeaseLost'),
+           fingerprint = COALESCE(job.fingerprint, 'lease-expired'), cost_last = 0,
+           worker_id = NULL, lease_until = NULL, updated_at = statement_timestamp()
+      FROM expired
+     WHERE job.id = expired.id AND job.status = 2 /* RUNNING */ AND job.lease_epoch = expired.lease_epoch
+       AND job.lease_until < statement_timestamp()
+    RETURNING job.id, job.queue, job.job_type, job.owner, job.status, job.attempts, job.last_error,
+              expired.worker_id, expired.lease_epoch, expired.claimed_at, expired.run_started_at),
+logged AS (
+    INSERT INTO jobqueue_attempt (job_id, lease_epoch, number, worker_id, claimed_at, started_at, finished_at, outcome,
+                                  error_class, error_text, traceback, fingerprint, cost)
+    SELECT id, lease_epoch, attempts, COALESCE(worker_id, ''), claimed_at, run_started_at, statement_timestamp(),
+           6 /* lease_expired */, 'jobqueue.exceptions.LeaseLost', 'worker lost: its lease ran out before it settled the job', '',
+           'lease-expired', 0
+      FROM reaped),
+counted AS (
+    INSERT INTO jobqueue_stat (queue, job_type, outcome, jobs, dead, wait_seconds, run_seconds, cpu_seconds)
+    SELECT queue, job_type, 6 /* lease_expired */, count(*), count(*) FILTER (WHERE status = 4 /* DEAD */), 0, 0, 0
+      FROM reaped GROUP BY queue, job_type),
+noticed AS (
+    INSERT INTO jobqueue_job (job_type, queue, priority, max_attempts, payload, payload_bytes)
+    SELECT 'jobqueue.notify', queue, 0, 5, payload, octet_length(payload::text)
+      FROM (SELECT queue, jsonb_build_object(
+                       'job_id', id, 'job_type', job_type, 'queue', queue, 'owner', owner, 'outcome', 6, 'reason', 'dead',
+                       'error_class', 'jobqueue.exceptions.LeaseLost', 'error_text', left(last_error, 2000), 'attempts', attempts) AS payload
+              FROM reaped
+             WHERE %(notices)s AND status = 4 /* DEAD */ AND job_type <> 'jobqueue.notify') AS notice)
+SELECT id, status, worker_id, lease_epoch, queue FROM reaped

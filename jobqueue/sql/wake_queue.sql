@@ -1,0 +1,9 @@
+-- Wake the workers that sleep and serve one queue: what nearly every enqueue asks, in a third less time than wake_queues.
+-- Params:  channel text, queue text
+-- Returns: one row (pg_notify's void) when somebody was woken
+-- Locks:   none before the commit; with somebody idle, the database-wide notification lock across it
+-- Index:   none (one row a worker)
+SELECT pg_notify(%(channel)s, %(queue)s)
+  FROM jobqueue_worker
+ WHERE idle_since IS NOT NULL AND queues && ARRAY[%(queue)s, '*']
+ LIMIT 1

@@ -1,0 +1,148 @@
+"""Claim, and stay fast while a long transaction elsewhere keeps dead rows at the head of the claim index.
+
+Normally a claim scans each queue from its very start, and the order is exact. Where such a full scan has become slow,
+claims start at a floor instead: the last key this worker claimed of that queue and priority, less a margin for
+transactions that commit late. A better priority has no floor and is always looked at. What waits behind a floor is
+found by a sweep: backwards from the floor in slices of run_after that double in width, each one statement under the
+time limit (one that hits it is halved and tried again, so a sweep goes on where it was), for at most a tenth of the
+time. At the far end one full scan tells whether all is quick again. See docs/decisions.md.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+
+from django.db import OperationalError
+
+from jobqueue.managers import ClaimedJob, Span, leasing
+from jobqueue.managers.rows import FIRST_KEY, LAST_PRIORITY, Run
+from jobqueue.managers.settling import sqlstate
+
+MARGIN = timedelta(seconds=2)
+SLOW_SECONDS, SLOW_SECONDS_A_ROW = 0.015, 0.0002
+SWEEP_SHARE = 10  # a sweep may take one part in ten of the time
+FIRST_SLICE = timedelta(seconds=5)
+WIDEST_SLICE = timedelta(days=3650)
+OLDEST = datetime(1990, 1, 1, tzinfo=UTC)
+QUERY_CANCELED = "57014"
+
+
+@dataclass(slots=True)
+class Floor:
+    """What is known of one queue: the last key claimed by priority, and how far the sweep behind them has come."""
+
+    keys: dict[int, tuple[datetime, int]] = field(default_factory=dict)
+    next_sweep_at: float = 0.0
+    sweep_top: datetime | None = None
+    width: timedelta = FIRST_SLICE
+
+    def spans(self, queue: str, take: int) -> list[Span]:
+        """Return the ranges of the index that a claim with floors reads, best priority first."""
+        priorities = sorted(self.keys)
+        edges = [*priorities[1:], LAST_PRIORITY + 1]
+        spans = [Span(queue, take, top=priorities[0] - 1)] if priorities[0] > FIRST_KEY[0] else []
+        for priority, edge in zip(priorities, edges, strict=True):
+            spans.append(Span(queue, take, priority, self.keys[priority][0] - MARGIN, 0, edge - 1))
+        return spans
+
+    def slice(self, queue: str, take: int) -> list[Span]:
+        """Return the next ranges of the sweep, one a priority."""
+        if self.sweep_top is None:
+            self.sweep_top = max(run_after for run_after, _ in self.keys.values())
+        start = self.sweep_top - self.width if self.sweep_top > OLDEST else "-infinity"
+        return [Span(queue, take, priority, start, 0, priority, self.sweep_top) for priority in sorted(self.keys)]
+
+    def step_back(self) -> None:
+        """Go on to the next slice, twice as wide."""
+        if self.sweep_top is not None and self.sweep_top > OLDEST:
+            self.sweep_top -= self.width
+        self.width *= 2
+
+    def note(self, jobs: Sequence[ClaimedJob]) -> None:
+        """Raise the floors to the last keys claimed; the jobs come in claim order."""
+        for priority, key in {job.priority: (job.run_after, job.id) for job in jobs}.items():
+            self.keys[priority] = max(key, self.keys.get(priority, key))
+
+
+class Claims:
+    """The claims of one worker on one connection."""
+
+    def __init__(self, run: Run, *, worker_id: str, lease: timedelta) -> None:
+        self._run, self._worker_id, self._lease = run, worker_id, lease
+        self._floors: dict[str, Floor] = {}
+        self._slow: set[str] = set()
+
+    @property
+    def slow_queues(self) -> set[str]:
+        """The queues that are claimed with floors now."""
+        return set(self._slow)
+
+    def claim(self, takes: Sequence[tuple[str, int]]) -> list[ClaimedJob]:
+        """Claim up to so many jobs of each queue; all queues that are not slow in one statement."""
+        slow = [(queue, take) for queue, take in takes if queue in self._slow]
+        quick = [(queue, take) for queue, take in takes if queue not in self._slow]
+        jobs = self._claim_fully(quick) if quick else []
+        for queue, take in slow:
+            jobs += self._claim_slow(queue, take)
+        return jobs
+
+    def _claim_fully(self, takes: Sequence[tuple[str, int]]) -> list[ClaimedJob]:
+        began = time.monotonic()
+        jobs = self._claim([Span(queue, take) for queue, take in takes])
+        seconds = time.monotonic() - began
+        slow = _is_slow(seconds, len(jobs))
+        for queue, _ in takes:
+            floor = self._floors.setdefault(queue, Floor())
+            floor.note([job for job in jobs if job.queue == queue])
+            if slow and floor.keys:
+                self._slow.add(queue)
+                floor.next_sweep_at = time.monotonic() + seconds * SWEEP_SHARE
+        return jobs
+
+    def _claim_slow(self, queue: str, take: int) -> list[ClaimedJob]:
+        floor = self._floors[queue]
+        # The sweep comes first: on a busy queue what is above the floor would always take every place.
+        jobs = self._sweep(queue, floor, take) if time.monotonic() >= floor.next_sweep_at else []
+        if len(jobs) < take:
+            above = self._claim(floor.spans(queue, take - len(jobs)), total=take - len(jobs))
+            floor.note(above)
+            jobs += above
+        return jobs
+
+    def _sweep(self, queue: str, floor: Floor, take: int) -> list[ClaimedJob]:
+        """Look behind the floors, one slice further back."""
+        began = time.monotonic()
+        try:
+            if floor.width > WIDEST_SLICE:
+                jobs = self._look_from_start(queue, floor, take)
+            else:
+                jobs = self._claim(floor.slice(queue, take), total=take)
+                if len(jobs) < take:  # else there may be more in this slice
+                    floor.step_back()
+        except OperationalError as error:
+            if sqlstate(error) != QUERY_CANCELED:
+                raise
+            floor.width = max(floor.width / 2, timedelta(milliseconds=1))
+            jobs = []
+        floor.next_sweep_at = time.monotonic() + (time.monotonic() - began) * SWEEP_SHARE
+        return jobs
+
+    def _look_from_start(self, queue: str, floor: Floor, take: int) -> list[ClaimedJob]:
+        """End a sweep by a full scan: where it is quick again, so are the next claims; else sweep anew."""
+        floor.sweep_top, floor.width = None, FIRST_SLICE
+        began = time.monotonic()
+        jobs = self._claim([Span(queue, take)])
+        if not _is_slow(time.monotonic() - began, len(jobs)):
+            self._slow.discard(queue)
+            del self._floors[queue]
+        return jobs
+
+    def _claim(self, spans: Sequence[Span], total: int | None = None) -> list[ClaimedJob]:
+        return leasing.claim(self._run, spans=spans, worker_id=self._worker_id, lease=self._lease, total=total)
+
+
+def _is_slow(seconds: float, rows: int) -> bool:
+    return seconds > SLOW_SECONDS + SLOW_SECONDS_A_ROW * rows

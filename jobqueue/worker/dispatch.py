@@ -1,0 +1,349 @@
+"""Claim what can be run, and hand it to the children: as much ahead as is short, nothing behind what is long.
+
+How far ahead is learnt from how long jobs take: a place is a slot, `depth` times over where jobs are short, so that
+no-ops are claimed by the hundred and ten-second jobs one a slot. A job that turns out long has what waits behind it
+taken back within 100 ms, for another child or, through the database, another worker.
+
+A worker with nothing to claim marks itself idle, claims once more, and sleeps until a hint or the next poll: whoever
+enqueues after that claim sees the mark and wakes it.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import time
+from collections import deque
+from collections.abc import Callable, Iterable
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from jobqueue.conf import JobQueueSettings
+from jobqueue.exceptions import HandlerImportError, UnknownJobType
+from jobqueue.managers import Ending, Release, leasing
+from jobqueue.managers.counting import pending_queues
+from jobqueue.outcomes import Outcome
+from jobqueue.registry import PolicyTable
+
+from .claims import Claims
+from .endings import new_ending
+from .holding import Held, HeldJobs, boottime
+from .pool import Child, Pool
+from .queues import QueuePlan
+
+if TYPE_CHECKING:
+    from .settle import Settler
+    from .threads import DatabaseThread
+
+logger = logging.getLogger("jobqueue.worker")
+
+AHEAD_SECONDS = 0.03  # how much work a child is given ahead
+DEEPEST = 200
+LONG_SECONDS = 0.05  # a job that has run so long has nothing given behind it
+RECALL_SECONDS = 0.1
+RELEASE_SECONDS = 0.15
+BUSY_PAUSE_SECONDS = 0.005
+MARK_SECONDS = 1.0
+
+
+class Dispatch:
+    """Decides what to claim and which child gets it."""
+
+    def __init__(
+        self,
+        thread: DatabaseThread,
+        *,
+        plan: QueuePlan,
+        pool: Pool,
+        held: HeldJobs,
+        settler: Settler,
+        settings: JobQueueSettings,
+        worker_id: str,
+        lease: timedelta,
+        poll: timedelta,
+        mark_idle: Callable[[bool], None],
+        began: Callable[[Held], None],
+    ) -> None:
+        self._thread, self._plan, self._pool, self._held, self._settler = thread, plan, pool, held, settler
+        self._settings, self._worker_id, self._lease, self._poll = settings, worker_id, lease, poll
+        self._mark_idle, self._began = mark_idle, began
+        self.claims = Claims(thread.session.run, worker_id=worker_id, lease=lease)
+        self.policies = PolicyTable({})
+        self.local: deque[tuple[Held, float]] = deque()  # claimed, not given to a child; and since when
+        self.closed = False  # no further claims: the worker stops, or has claimed all it was asked to
+        self.budget: int | None = None  # how many more jobs may be claimed (--max-jobs)
+        self.claimed_at: float | None = None  # monotonic time of the last good claim loop
+        self.found_nothing = False  # the last claim looked everywhere and found nothing
+        self.mean_seconds: float | None = None
+        self._hungry, self._next_at, self._idle, self._idle_since = True, 0.0, False, 0.0
+        self._learn_at = 0.0
+        self._short: set[str] = set()  # queues that had less than was asked for
+        self._connects = 0
+
+    # -- how much -------------------------------------------------------------------------------------------------
+
+    @property
+    def depth(self) -> int:
+        """How many jobs a slot may hold, from the mean run time of late."""
+        if self.mean_seconds is None:
+            return 1
+        return max(1, min(DEEPEST, int(AHEAD_SECONDS / max(self.mean_seconds, 1e-6))))
+
+    def learn(self, run_seconds: float) -> None:
+        """Take the run time of an ended job into the mean; a longer one counts at once, shorter ones little by little."""
+        mean = self.mean_seconds
+        if mean is None:
+            self.mean_seconds = run_seconds
+        else:
+            self.mean_seconds = mean + (run_seconds - mean) * (0.3 if run_seconds > mean else 0.1)
+
+    def _room(self, child: Child, depth: int, now: float) -> int:
+        """Return how many more jobs a child may be given."""
+        if not child.accepts():
+            return 0
+        for held in child.running():
+            if held.started is not None and now - held.started > LONG_SECONDS:
+                depth = 1
+        return max(0, child.slots * (depth if child.pid is not None else 1) - len(child.queue))
+
+    def _free(self, now: float) -> tuple[int, int]:
+        """Return (places free now, places in all)."""
+        depth = self.depth
+        free = sum(self._room(child, depth, now) for child in self._pool.children.values()) - len(self.local)
+        return max(0, free), self._pool.slots * depth
+
+    # -- claiming -------------------------------------------------------------------------------------------------
+
+    def wake(self, queues: Iterable[str] = ()) -> None:
+        """Claim at the next chance: a hint came that there is work."""
+        names = {queue for queue in queues if self._plan.serves(queue)}
+        self._plan.learnt |= names
+        self._short -= names
+        self._hungry, self._next_at = True, 0.0
+
+    def next_at(self, now: float) -> float | None:
+        """Return when pump() should be called at the latest."""
+        times = [self._next_at] if not (self.closed or self._thread.busy) else []
+        if self.local:
+            times.append(now + RECALL_SECONDS / 2)
+        if any(child.waiting() for child in self._pool.children.values()):
+            times.append(now + RECALL_SECONDS / 2)
+        return max(now, min(times)) if times else None
+
+    def pump(self, now: float) -> None:
+        """Hand out what is here, take back what waits behind long jobs, and claim what can be run."""
+        self._recall(now)
+        self.hand_out(now)
+        self._release_stale(now)
+        if self.closed or self._thread.busy or now < self._next_at:
+            return
+        free, places = self._free(now)
+        if free and (free * 2 >= places or free >= DEEPEST):
+            self._submit_claim(free, now)
+
+    def _submit_claim(self, free: int, now: float) -> None:
+        if self.budget is not None:
+            free = min(free, self.budget)
+        takes = self._takes(free)
+        learn = self._plan.every and (not self._hungry or now >= self._learn_at)
+        if not takes and not learn:
+            self._rest(now)
+            return
+        self._thread.submit(
+            lambda: self._claim(takes, free, learn=learn), lambda result, error: self._claimed(takes, result, error)
+        )
+
+    def _takes(self, free: int) -> list[tuple[str, int]]:
+        counts: dict[str, int] = {}
+        for held in self._held.all():
+            if not held.ended:
+                counts[held.job.queue] = counts.get(held.job.queue, 0) + 1
+        takes, left = [], free
+        for queue, take in self._plan.takes(slots=self._pool.slots, depth=self.depth, held=counts, skip=self._short):
+            if left > 0:
+                takes.append((queue, min(take, left)))
+                left -= takes[-1][1]
+        return takes
+
+    def _claim(self, takes: list[tuple[str, int]], free: int, *, learn: bool) -> tuple[list[Held], float]:
+        """Claim, on the database thread; jobs are held from here on."""
+        run = self._thread.session.run
+        if learn:
+            self._plan.learnt = set(pending_queues(run))
+            self._learn_at = time.monotonic() + self._poll.total_seconds()
+            takes[:] = self._takes(free)
+        sent = boottime()
+        jobs = self.claims.claim(takes) if takes else []
+        held = [Held(job, sent + self._lease.total_seconds()) for job in jobs]
+        self._held.add(held)
+        if self._thread.session.connects != self._connects:
+            # A claim whose answer was lost with the connection may have leased rows that nobody works on.
+            leasing.release_strays(run, worker_id=self._worker_id, held=self._held.ids())
+            self._connects = self._thread.session.connects
+        return held, time.monotonic()
+
+    def _claimed(
+        self, takes: list[tuple[str, int]], result: tuple[list[Held], float] | None, error: Exception | None
+    ) -> None:
+        now = time.monotonic()
+        if result is None:
+            logger.debug("claim failed error=%s", error)
+            self._next_at = now + BUSY_PAUSE_SECONDS
+            return
+        found, self.claimed_at = result
+        if self.budget is not None:
+            self.budget -= len(found)
+            self.closed = self.closed or self.budget <= 0
+        for item in found:
+            self._admit(item, now)
+        got: dict[str, int] = {}
+        for item in found:
+            got[item.job.queue] = got.get(item.job.queue, 0) + 1
+        self._short |= {queue for queue, take in takes if got.get(queue, 0) < take}
+        self.hand_out(now)
+        if found:
+            self._after_some(now)
+        elif takes and not self._short.issuperset(self._plan.names()):
+            self._next_at = 0.0  # some queue was not asked yet
+        else:
+            self._rest(now)
+
+    def _after_some(self, now: float) -> None:
+        self.found_nothing = False
+        if self._idle and now - self._idle_since > MARK_SECONDS and not self._short:
+            self._set_idle(now, idle=False)
+        if self._short.issuperset(self._plan.names()):
+            self._short.clear()
+            self._next_at = now + BUSY_PAUSE_SECONDS  # a moment, so that a trickle is not claimed job by job
+        else:
+            self._next_at = 0.0
+
+    def _rest(self, now: float) -> None:
+        """Nothing is due: sleep; but say so first, and look once more after saying it."""
+        self._short.clear()
+        self.found_nothing = True
+        if not self._idle and not self.closed and self._settings.NOTIFY:
+            self._set_idle(now, idle=True)
+            self._hungry, self._next_at = True, 0.0
+            return
+        self._hungry = False
+        self._next_at = now + self._poll.total_seconds() * random.uniform(0.75, 1.0)
+
+    def _set_idle(self, now: float, *, idle: bool) -> None:
+        self._idle, self._idle_since = idle, now
+        self._mark_idle(idle)
+
+    def _admit(self, item: Held, now: float) -> None:
+        """Look a claimed job's type up; one unknown here goes back for a worker that may know it."""
+        try:
+            item.policy = self.policies.get(item.job.job_type)
+        except HandlerImportError:
+            item.policy = None  # its attempt fails in the child, with the import error stored
+        except UnknownJobType as error:
+            self._settler.add(item, self._unknown(item, str(error)))
+            return
+        self.local.append((item, now))
+
+    def _unknown(self, item: Held, text: str) -> Release | Ending:
+        if (item.job.unknown_seconds or 0) < self._settings.UNKNOWN_TYPE_DEAD_SECONDS:
+            delay = timedelta(seconds=self._settings.UNKNOWN_TYPE_RETRY_SECONDS)
+            return Release(*item.fence, delay, True)
+        ending = new_ending(item, Outcome.UNKNOWN_TYPE, "dead")
+        ending.error_class, ending.error_text = "jobqueue.exceptions.UnknownJobType", f"unknown handler: {text}"
+        ending.fingerprint = f"unknown-type:{item.job.job_type}"
+        return ending
+
+    # -- handing out ----------------------------------------------------------------------------------------------
+
+    def put_back(self, items: Iterable[Held]) -> None:
+        """Take jobs that a child did not begin, ahead of all others."""
+        now = time.monotonic()
+        self.local.extendleft((item, now) for item in reversed(list(items)))
+
+    def hand_out(self, now: float) -> None:
+        """Give local jobs to the children with the most room."""
+        depth = self.depth
+        kept: deque[tuple[Held, float]] = deque()
+        rooms = {key: self._room(child, depth, now) for key, child in self._pool.children.items()}
+        while self.local:
+            item, since = self.local.popleft()
+            if item.lost or item.ended:
+                if item.lost:
+                    self._held.remove(item)
+                continue
+            if not self._give(item, rooms):
+                kept.append((item, since))
+                if not any(rooms.values()):
+                    break
+        kept.extend(self.local)
+        self.local = kept
+
+    def _give(self, item: Held, rooms: dict[str, int]) -> bool:
+        children = self._pool.children
+        alone = self._runs_alone(item)
+        if alone:
+            empty = [key for key, room in rooms.items() if room and not children[key].queue]
+            if not empty:
+                self._save_one(rooms)
+                return False
+            child = children[empty[0]]
+            memory = item.policy.limits.memory_bytes if item.policy else None
+            if memory and child.too_fat_for(memory):
+                self.put_back_retired(child)
+                rooms[child.key] = 0
+                return False
+        else:
+            key = max(rooms, key=rooms.__getitem__, default=None)
+            if key is None or rooms[key] <= 0:
+                return False
+            child = children[key]
+        if not child.give(item):
+            rooms[child.key] = 0
+            return False
+        rooms[child.key] = 0 if alone else rooms[child.key] - 1
+        if alone:
+            child.alone = item
+        for begun in child.mark_started() if len(child.queue) <= child.slots else ():
+            self._began(begun)
+        return True
+
+    def _save_one(self, rooms: dict[str, int]) -> None:
+        """Keep the child that will be empty first from getting more: a job that runs alone must have its turn."""
+        candidates = [key for key, room in rooms.items() if room]
+        if candidates:
+            rooms[min(candidates, key=lambda key: len(self._pool.children[key].queue))] = 0
+
+    def put_back_retired(self, child: Child) -> None:
+        """Retire a child, and keep what it had not begun."""
+        self.put_back(self._pool.retire(child))
+
+    def _runs_alone(self, item: Held) -> bool:
+        if item.policy is not None and item.policy.limits.memory_bytes:
+            return True
+        # After a crash that several jobs of one child shared, each is tried alone, so that the culprit is found.
+        return self._pool.threads > 1 and item.job.interruptions > 0
+
+    def _recall(self, now: float) -> None:
+        for child in self._pool.children.values():
+            if child.waiting() and any(
+                held.started is not None and now - held.started > RECALL_SECONDS for held in child.running()
+            ):
+                self.put_back(child.recall())
+
+    def _release_stale(self, now: float) -> None:
+        """Give back to the database what no child of this worker can begin soon."""
+        while self.local and now - self.local[0][1] > RELEASE_SECONDS:
+            item, _ = self.local.popleft()
+            if item.lost:
+                self._held.remove(item)
+            elif not item.ended:
+                self._settler.add(item, Release(*item.fence))
+
+    def release_unstarted(self) -> None:
+        """Give back everything that no handler has begun."""
+        for child in self._pool.children.values():
+            self.put_back(child.recall())
+        while self.local:
+            item, _ = self.local.popleft()
+            if not item.ended:
+                self._settler.add(item, Release(*item.fence))

@@ -1,0 +1,107 @@
+"""The jobs that this worker holds: one entry a job from its claim to its verdict, shared by the threads."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from jobqueue.handlers import Policy
+from jobqueue.managers import ClaimedJob, CostLine
+
+
+def boottime() -> float:
+    """Return seconds that go on while the machine sleeps or the process is stopped: a lease does too."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+@dataclass(slots=True, eq=False)
+class Held:
+    """One claimed job. `started` and `deadline` are monotonic seconds, `lease_end` is boot time."""
+
+    job: ClaimedJob
+    lease_end: float
+    policy: Policy | None = None
+    child: str | None = None
+    started: float | None = None
+    deadline: float | None = None
+    asked: str | None = None  # why it is being stopped
+    asked_at: float = 0.0
+    limit_hit: bool = False
+    ended: bool = False
+    lost: bool = False
+    killed: bool = False  # its child is dead: another one sends its signal
+    waits: str | None = None  # the child that waits for the verdict
+    peak_memory: int | None = None
+    costs: list[CostLine] = field(default_factory=list)
+
+    @property
+    def fence(self) -> tuple[int, int]:
+        """(id, lease_epoch)."""
+        return self.job.id, self.job.lease_epoch
+
+    def run_seconds(self) -> float:
+        """Return how long the handler has been running, 0 before."""
+        return 0.0 if self.started is None else max(0.0, time.monotonic() - self.started)
+
+
+class HeldJobs:
+    """Every job held, by id. Claim adds, the verdict removes; the heartbeat renews what is here and nothing else."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._jobs: dict[int, Held] = {}
+        self._progress: dict[tuple[int, int], Any] = {}
+
+    def __len__(self) -> int:
+        return len(self._jobs)
+
+    def __contains__(self, job_id: int) -> bool:
+        return job_id in self._jobs
+
+    def add(self, held: Iterable[Held]) -> None:
+        """Hold jobs, from the moment the claim's answer is read."""
+        with self._lock:
+            self._jobs.update((item.job.id, item) for item in held)
+
+    def get(self, job_id: int, lease_epoch: int) -> Held | None:
+        """Return the entry of one run, None when it is not held any more."""
+        held = self._jobs.get(job_id)
+        return held if held is not None and held.job.lease_epoch == lease_epoch else None
+
+    def remove(self, held: Held) -> None:
+        """Let go of a job."""
+        with self._lock:
+            if self._jobs.get(held.job.id) is held:
+                del self._jobs[held.job.id]
+                self._progress.pop(held.fence, None)
+
+    def all(self) -> list[Held]:
+        """Return the entries, oldest first."""
+        with self._lock:
+            return list(self._jobs.values())
+
+    def ids(self) -> list[int]:
+        """Return the ids."""
+        with self._lock:
+            return list(self._jobs)
+
+    def by_queue(self) -> dict[str, int]:
+        """Return how many are held of each queue."""
+        counts: dict[str, int] = {}
+        for held in self.all():
+            counts[held.job.queue] = counts.get(held.job.queue, 0) + 1
+        return counts
+
+    def note_progress(self, fence: tuple[int, int], value: Any) -> None:
+        """Keep a handler's progress until the next heartbeat; the last one wins."""
+        with self._lock:
+            self._progress[fence] = value
+
+    def take_progress(self) -> dict[tuple[int, int], Any]:
+        """Return and forget the progress noted since the last call."""
+        with self._lock:
+            noted, self._progress = self._progress, {}
+        return noted

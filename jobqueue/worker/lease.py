@@ -1,0 +1,114 @@
+"""Keep this worker's leases alive, and notice when one is lost.
+
+One thread renews every held lease in one statement, every third of a lease, on a connection of its own whose
+statements end within a sixth of a lease. Each lease comes back renewed, locked by somebody's transaction (still ours)
+or lost. A lease is counted from before the renewal was sent, by the boot clock: a worker that was suspended knows
+that its leases have run out before anybody tells it. The same thread writes the worker's row and handlers' progress.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from datetime import timedelta
+
+from django.db import DatabaseError
+
+from jobqueue.managers import Renewal, leasing
+from jobqueue.managers.sessions import Session
+
+from .holding import HeldJobs, boottime
+from .threads import Inbox, Quietly
+
+logger = logging.getLogger("jobqueue.worker")
+
+TICK_SECONDS = 1.0
+
+
+class Heartbeat(threading.Thread):
+    """Renews leases and nothing else; what it learns goes to the main loop."""
+
+    def __init__(
+        self,
+        session: Session,
+        held: HeldJobs,
+        inbox: Inbox,
+        *,
+        worker_id: str,
+        lease: timedelta,
+        beat: Callable[[Session], None],
+        heard: Callable[[list[Renewal]], None],
+    ) -> None:
+        super().__init__(name="jobqueue-lease", daemon=True)
+        self.session = session
+        self._held, self._inbox, self._worker_id, self._lease = held, inbox, worker_id, lease
+        self._beat, self._heard = beat, heard
+        self._wake, self._ended = threading.Event(), threading.Event()
+        self._renew_at = self._beat_at = 0.0
+        self._quietly = Quietly()
+        self.healthy_at = time.monotonic()
+
+    def look_now(self) -> None:
+        """Renew at once: somebody asked to cancel a job of this worker."""
+        self._renew_at = 0.0
+        self._wake.set()
+
+    def close(self) -> None:
+        """End the thread."""
+        self._ended.set()
+        self._wake.set()
+        self.join(5)
+        self.session.close()
+
+    def run(self) -> None:
+        """Beat until close()."""
+        self._renew_at = time.monotonic() + self._lease.total_seconds() / 3
+        while not self._ended.is_set():
+            self._wake.clear()
+            try:
+                self._once()
+                self.healthy_at = time.monotonic()
+            except DatabaseError as error:
+                self._renew_at = 0.0
+                self._quietly.warning(
+                    "heartbeat failed worker=%s error=%s", self._worker_id, str(error).strip().split("\n")[0]
+                )
+                self.session.pause()
+                continue
+            self._wake.wait(TICK_SECONDS)
+
+    def _once(self) -> None:
+        now = time.monotonic()
+        if now >= self._renew_at:
+            self._renew_at = now + self._lease.total_seconds() / 3
+            self._renew()
+        if now >= self._beat_at:
+            self._beat(self.session)
+            self._beat_at = now + min(10.0, self._lease.total_seconds() / 6)
+        progress = self._held.take_progress()
+        if progress:
+            leasing.write_progress(self.session.run, worker_id=self._worker_id, progress=progress)
+
+    def _renew(self) -> None:
+        held = self._held.all()
+        if not held:
+            return
+        sent = boottime()
+        renewals = leasing.renew(
+            self.session.run,
+            worker_id=self._worker_id,
+            held=[(*item.fence, item.run_seconds() if item.started is not None else None) for item in held],
+            lease=self._lease,
+        )
+        verdicts = {renewal.id: renewal for renewal in renewals}
+        for item in held:
+            renewal = verdicts.get(item.job.id)
+            if renewal is not None and renewal.verdict == "renewed":
+                item.lease_end = sent + self._lease.total_seconds()
+            elif renewal is not None and renewal.verdict == "locked":
+                self._renew_at = time.monotonic() + TICK_SECONDS  # not extended: try again soon
+        news = [renewal for renewal in renewals if renewal.verdict == "lost" or renewal.cancel]
+        if news:
+            self._inbox.put(lambda: self._heard(news))

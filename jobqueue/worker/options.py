@@ -1,0 +1,64 @@
+"""What one worker was asked to do: the command's options with the settings behind them."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+from dataclasses import dataclass
+from datetime import timedelta
+
+from jobqueue.conf import JobQueueSettings
+from jobqueue.exceptions import ConfigurationError
+
+from .queues import QueuePlan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerOptions:
+    """The options of one boot. `worker_id` is unique per boot, whatever the name: a restart must not look like its past."""
+
+    worker_id: str
+    name: str
+    alias: str
+    queues: str = "default"
+    job_types: tuple[str, ...] = ()
+    processes: int
+    threads: int
+    lease: timedelta
+    poll: timedelta
+    shutdown_timeout: timedelta
+    drain: bool = False
+    max_jobs: int | None = None
+    max_seconds: float | None = None
+    maintenance: bool = True
+
+    @classmethod
+    def make(cls, settings: JobQueueSettings, *, alias: str, name: str | None = None, **given: object) -> WorkerOptions:
+        """Fill what was not given (None) from the settings. Raises ConfigurationError for values that cannot work."""
+        name = name or socket.gethostname()
+        if len(name.encode()) > 40 or not name.isprintable() or not name.strip():
+            msg = f"--name must be 1 to 40 bytes of printable text, not {name!r}"
+            raise ConfigurationError(msg)
+        defaults: dict[str, object] = {
+            "queues": "default",
+            "job_types": (),
+            "processes": settings.PROCESSES or len(os.sched_getaffinity(0)),
+            "threads": settings.THREADS,
+            "lease": settings.lease,
+            "poll": timedelta(seconds=settings.POLL_SECONDS),
+            "shutdown_timeout": timedelta(seconds=settings.SHUTDOWN_TIMEOUT),
+        }
+        values = defaults | {key: value for key, value in given.items() if value is not None}
+        options = cls(worker_id=f"{name}-{secrets.token_hex(4)}", name=name, alias=alias, **values)  # type: ignore[arg-type]
+        for key, least in (("processes", 1), ("threads", 1), ("max_jobs", 1), ("max_seconds", 0)):
+            value = getattr(options, key)
+            if value is not None and value < least:
+                msg = f"--{key.replace('_', '-')} must be at least {least}, not {value}"
+                raise ConfigurationError(msg)
+        options.plan().check_slots(options.processes * options.threads)
+        return options
+
+    def plan(self) -> QueuePlan:
+        """Return the queue plan."""
+        return QueuePlan.parse(self.queues)

@@ -1,0 +1,173 @@
+"""The children: what each has been given, what it runs now, and the bytes that come back."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from jobqueue.children.launcher import Channels, Launcher
+from jobqueue.children.processes import private_bytes
+from jobqueue.children.protocol import Notice, Reader, Report, Work, send_message, take_back
+from jobqueue.managers.rows import ClaimedJob
+
+from .holding import Held
+
+READ_BYTES = 1 << 18
+
+
+@dataclass(slots=True, eq=False)
+class Child:
+    """One child process. `queue` holds what it was given and has not ended, in order; the first `slots` of it run."""
+
+    key: str
+    slots: int
+    channels: Channels
+    pid: int | None = None
+    ready_at: float = 0.0
+    served: int = 0
+    retiring: bool = False
+    dead: bool = False
+    closed: bool = False
+    alone: Held | None = None
+    notices: int = 0
+    queue: dict[tuple[int, int], Held] = field(default_factory=dict)
+    reader: Reader = field(default_factory=Reader)
+
+    def running(self) -> list[Held]:
+        """Return the jobs whose handlers run now."""
+        if self.pid is None:
+            return []
+        return list(itertools.islice(self.queue.values(), self.slots))
+
+    def waiting(self) -> int:
+        """Return how many jobs wait in its inbox."""
+        return max(0, len(self.queue) - self.slots)
+
+    def accepts(self) -> bool:
+        """Tell whether it may be given more."""
+        return not (self.retiring or self.dead or self.alone is not None)
+
+    def mark_started(self) -> list[Held]:
+        """Note the start of jobs whose turn has come; returns those that just began."""
+        begun = []
+        if self.pid is not None:
+            for held in itertools.islice(self.queue.values(), self.slots):
+                if held.started is None:
+                    held.started = time.monotonic()
+                    begun.append(held)
+        return begun
+
+    def give(self, item: Held) -> bool:
+        """Put a job into its inbox. Returns False when that is full."""
+        try:
+            send_message(self.channels.inbox, work_for(item.job))
+        except BlockingIOError:
+            return False
+        except (BrokenPipeError, ConnectionResetError):
+            self.retiring = True  # its death is on the way as an event
+            return False
+        item.child = self.key
+        self.queue[item.fence] = item
+        return True
+
+    def notify(self, notice: Notice) -> bool:
+        """Have it send a signal. Returns False when its inbox is full."""
+        try:
+            send_message(self.channels.inbox, notice)
+        except OSError:
+            return False
+        self.notices += 1
+        return True
+
+    def recall(self) -> list[Held]:
+        """Take back, in order, what it has not begun."""
+        back = []
+        for item in take_back(self.channels.inbox_far):
+            if isinstance(item, Work):
+                held = self.queue.pop((item.id, item.lease_epoch), None)
+                if held is not None:
+                    held.child = None
+                    held.started = None
+                    back.append(held)
+            else:
+                self.notices -= 1
+        return back
+
+    def reports(self) -> Iterator[Report]:
+        """Read what has come back."""
+        with contextlib.suppress(BlockingIOError, ConnectionResetError, ValueError, OSError):
+            while data := self.channels.results.recv(READ_BYTES):
+                yield from self.reader.feed(data)
+                if len(data) < READ_BYTES:
+                    return
+
+    def finished(self, fence: tuple[int, int]) -> None:
+        """Note that a job ended."""
+        held = self.queue.pop(fence, None)
+        if held is not None:
+            self.served += 1
+            if self.alone is held:
+                self.alone = None
+
+    def tell(self, word: str, fence: tuple[int, int], value: str | int) -> None:
+        """Send a word on its control socket: 'stop' with the reason, or 'verdict' with the status."""
+        with contextlib.suppress(OSError):
+            self.channels.control.send(f"{word}\t{fence[0]}\t{fence[1]}\t{value}".encode())
+
+    def close_inbox(self) -> None:
+        """Let it end when it has done what it has."""
+        if not self.closed:
+            self.closed = True
+            self.channels.inbox.close()
+
+    def too_fat_for(self, memory_bytes: int) -> bool:
+        """Tell whether its idle size leaves a job with this memory limit less than half of it."""
+        return self.served > 0 and self.pid is not None and private_bytes(self.pid) > memory_bytes / 2
+
+
+def work_for(job: ClaimedJob) -> Work:
+    """Return what a child needs of a claimed row."""
+    return Work(
+        job.id, job.lease_epoch, job.job_type, job.queue, job.attempts, job.max_attempts, job.payload_bytes, job.payload
+    )
+
+
+class Pool:
+    """Keeps as many children as there are processes, replacing those that die, retire or grow too large."""
+
+    def __init__(self, launcher: Launcher, *, processes: int, threads: int) -> None:
+        self.launcher = launcher
+        self.processes, self.threads = processes, threads
+        self.children: dict[str, Child] = {}
+        self._numbers = itertools.count(1)
+
+    @property
+    def slots(self) -> int:
+        """How many jobs run at a time."""
+        return self.processes * self.threads
+
+    def fill(self) -> list[Child]:
+        """Fork what is missing; a child that retires is replaced before it has ended."""
+        serving = sum(not (child.retiring or child.dead) for child in self.children.values())
+        born = []
+        for _ in range(self.processes - serving):
+            key = f"c{next(self._numbers)}"
+            child = self.children[key] = Child(key, self.threads, self.launcher.fork(key, self.threads))
+            born.append(child)
+        return born
+
+    def retire(self, child: Child) -> list[Held]:
+        """Give a child nothing more and let it end; returns what it had not begun."""
+        child.retiring = True
+        back = child.recall()
+        child.close_inbox()
+        return back
+
+    def bury(self, child: Child) -> None:
+        """Forget a dead child."""
+        child.dead = True
+        child.channels.close()
+        self.children.pop(child.key, None)

@@ -1,0 +1,91 @@
+"""Which queues a worker serves and how its slots are dealt among them: `--queues "mail:2,default,*"`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from jobqueue.exceptions import ConfigurationError, InvalidName
+from jobqueue.payloads import check_name
+
+
+@dataclass(slots=True)
+class QueuePlan:
+    """Reserved slots per queue, the queues that share the others, and whether every queue is served."""
+
+    reserved: dict[str, int] = field(default_factory=dict)
+    named: list[str] = field(default_factory=list)
+    every: bool = False
+    learnt: set[str] = field(default_factory=set)
+    _turn: int = 0
+
+    @classmethod
+    def parse(cls, text: str) -> QueuePlan:
+        """Read a list of `name`, `name:slots` and `*`. Raises ConfigurationError naming the part that is wrong."""
+        plan = cls()
+        for part in filter(None, (piece.strip() for piece in text.split(","))):
+            name, colon, number = part.partition(":")
+            if name == "*" and not colon:
+                plan.every = True
+                continue
+            try:
+                check_name("queue", name)
+            except InvalidName as error:
+                msg = f"--queues {text!r}: {error}"
+                raise ConfigurationError(msg) from error
+            if colon and (not number.isdigit() or int(number) < 1):
+                msg = f"--queues {text!r}: {part!r} must be name:slots with at least 1 slot"
+                raise ConfigurationError(msg)
+            if name in plan.named:
+                msg = f"--queues {text!r}: {name!r} is named twice"
+                raise ConfigurationError(msg)
+            plan.named.append(name)
+            if colon:
+                plan.reserved[name] = int(number)
+        if not plan.named and not plan.every:
+            msg = f"--queues {text!r} names no queue: give names, or * for all"
+            raise ConfigurationError(msg)
+        return plan
+
+    def check_slots(self, slots: int) -> None:
+        """Raise ConfigurationError when more slots are reserved than there are, or none is left for the other queues."""
+        wanted = sum(self.reserved.values())
+        others = self.every or len(self.named) > len(self.reserved)
+        if wanted > slots or (others and wanted == slots):
+            rest = " and leave none for the other queues" if others and wanted == slots else ""
+            msg = f"--queues reserves {wanted} slots of {slots}{rest}: raise --processes or --threads, or reserve fewer"
+            raise ConfigurationError(msg)
+
+    def names(self) -> list[str]:
+        """Return the queues served that are known now."""
+        return [*self.named, *sorted(self.learnt.difference(self.named))] if self.every else list(self.named)
+
+    def registered(self) -> list[str]:
+        """Return what the worker's row says: the names, and * for all."""
+        return [*self.named, "*"] if self.every else list(self.named)
+
+    def serves(self, queue: str) -> bool:
+        """Tell whether a queue is served."""
+        return self.every or queue in self.named
+
+    def takes(
+        self, *, slots: int, depth: int, held: Mapping[str, int], skip: Iterable[str] = ()
+    ) -> list[tuple[str, int]]:
+        """Deal the free places among the queues; a place is a slot, `depth` times over where jobs are short.
+
+        `held` counts the jobs held by queue. First each queue's own free places, then the common ones, dealt round-robin
+        with another queue first each time. Returns (queue, how many to claim), in the order to claim.
+        """
+        names = [name for name in self.names() if name not in set(skip)]
+        own = {name: count * depth for name, count in self.reserved.items()}
+        common = (slots - sum(self.reserved.values())) * depth
+        for name, count in held.items():
+            common -= max(0, count - own.get(name, 0))
+        dealt = {name: max(0, own.get(name, 0) - held.get(name, 0)) for name in names}
+        if names and common > 0:
+            self._turn = (self._turn + 1) % len(names)
+            names = names[self._turn :] + names[: self._turn]
+            share, rest = divmod(common, len(names))
+            for place, name in enumerate(names):
+                dealt[name] += share + (place < rest)
+        return [(name, dealt[name]) for name in names if dealt[name] > 0]

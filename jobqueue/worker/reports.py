@@ -1,0 +1,165 @@
+"""What children report, and what is made of it: ends to settle, costs and progress to keep, deaths to account for."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from jobqueue.children.executor import signal_for
+from jobqueue.children.protocol import CANCEL, DEADLINE, INTERRUPT, LEASE_LOST, Notice, Report
+from jobqueue.managers import CostLine, Done, Ending, Release
+from jobqueue.outcomes import Outcome
+from jobqueue.states import Status
+
+from .endings import MEMORY, apply_reason, crashed, stopped
+from .holding import Held, HeldJobs
+from .pool import Child, Pool
+
+if TYPE_CHECKING:
+    from .dispatch import Dispatch
+    from .settle import End, Settler
+    from .stops import Stops
+
+logger = logging.getLogger("jobqueue.run")
+
+
+class Reports:
+    """Turns frames and deaths into ends, and verdicts into answers."""
+
+    def __init__(self, pool: Pool, held: HeldJobs, *, limit: Callable[[], bool]) -> None:
+        self._pool, self._held, self._may_log = pool, held, limit
+        self.settler: Settler
+        self.dispatch: Dispatch
+        self.stops: Stops
+        self.receivers: set[str] = set()  # signals that somebody listens to
+        self.ended = 0
+
+    def read(self, child: Child, now: float) -> None:
+        """Take everything that one child has reported."""
+        ended = False
+        for report in child.reports():
+            if report.kind in "DERX":
+                self._ended(child, report)
+                ended = True
+            else:
+                self._note(child, report)
+        if ended:
+            for held in child.mark_started():
+                self.stops.began(held, now)
+
+    def _note(self, child: Child, report: Report) -> None:
+        held = self._held.get(report.id, report.lease_epoch)
+        if report.kind == "C" and held is not None:
+            component, unit, amount = report.value
+            held.costs.append(CostLine(component, unit, amount))
+        elif report.kind == "P":
+            self._held.note_progress((report.id, report.lease_epoch), report.value)
+        elif report.kind == "S":
+            child.notices -= 1
+        elif report.kind == "L":
+            if child.slots > 1:  # whose leftovers they are cannot be told while siblings run
+                self.dispatch.put_back_retired(child)
+            else:
+                self._pool.launcher.sweep(child.key)
+
+    def _ended(self, child: Child, report: Report) -> None:
+        fence = (report.id, report.lease_epoch)
+        child.finished(fence)
+        self.ended += 1
+        held = self._held.get(*fence)
+        if held is None or held.lost or report.kind == "X":
+            if held is not None:
+                self._held.remove(held)
+            if report.waits:
+                child.tell("verdict", fence, 0)
+            return
+        held.waits = child.key if report.waits else None
+        self.settler.add(held, self._end(held, report))
+
+    def _end(self, held: Held, report: Report) -> End:
+        if report.kind == "R":
+            return Release(*held.fence, _seconds(report.value))
+        end: Done | Ending = report.value
+        self.dispatch.learn(end.run_seconds)
+        if isinstance(end, Done):
+            if held.asked == DEADLINE:  # it swallowed the stop and went on: not a success
+                return stopped(held, DEADLINE)
+            if held.costs or held.peak_memory:
+                return end._replace(costs=held.costs, peak_memory=held.peak_memory)
+            return end
+        end.costs, end.peak_memory = held.costs, held.peak_memory
+        if held.asked in (DEADLINE, CANCEL, INTERRUPT):
+            apply_reason(end, held, held.asked)
+        return end
+
+    def died(self, child: Child, code: int, *, ours: bool = False) -> None:
+        """Account for a dead child: what it ran has ended, what it had not begun goes to another."""
+        back = child.recall()
+        running = [held for held in child.queue.values() if not held.ended]
+        self._pool.bury(child)
+        culprits = [held for held in running if held.asked is not None]
+        for held in running:
+            child.finished(held.fence)
+            self._account(held, code, shared=bool(culprits) or len(running) > 1, ours=ours)
+        self.dispatch.put_back(back)
+
+    def _account(self, held: Held, code: int, *, shared: bool, ours: bool) -> None:
+        held.killed = held.started is not None
+        if held.lost or held.asked == LEASE_LOST:
+            self._held.remove(held)
+        elif held.asked in (DEADLINE, CANCEL, INTERRUPT, MEMORY):
+            self.settler.add(held, stopped(held, held.asked, code))
+        elif held.started is None:
+            held.child = None
+            self.dispatch.put_back([held])
+        elif shared or ours:
+            # A neighbour's stop took it down, or one of several crashed and which cannot be told: none is charged, and
+            # each is tried alone next.
+            self.settler.add(held, stopped(held, INTERRUPT, code))
+        else:
+            self.settler.add(held, crashed(held, code))
+
+    def verdict(self, held: Held, end: End, status: int | None) -> None:
+        """Answer the child that waits, send the signals of a killed one, and log what did not end well."""
+        if status is None and not held.lost:
+            logger.warning(
+                "lost lease job_id=%s lease_epoch=%s: its end was refused and nothing of it is stored", *held.fence
+            )
+        child = self._pool.children.get(held.waits or "")
+        if child is not None:
+            child.tell("verdict", held.fence, status or 0)
+        elif isinstance(end, Ending) and status is not None and held.killed:
+            self._send_for_killed(held, end, status)
+        if isinstance(end, Ending) and status is not None and self._may_log():
+            logger.info(
+                "job ended job_id=%s type=%s queue=%s attempt=%s outcome=%s status=%s error_class=%s",
+                *(held.job.id, held.job.job_type, held.job.queue, held.job.attempts),
+                *(Outcome(end.outcome).name.lower(), Status(status).name, end.error_class),
+            )
+        elif logger.isEnabledFor(logging.DEBUG):
+            logger.debug("job settled job_id=%s type=%s status=%s", held.job.id, held.job.job_type, status)
+
+    def _send_for_killed(self, held: Held, end: Ending, status: int) -> None:
+        """Have a living child send the signal that the killed one cannot."""
+        name, arguments = signal_for(end, status)
+        if name is None or name not in self.receivers:
+            return
+        about: dict[str, Any] = {
+            "job_id": held.job.id,
+            "job_type": held.job.job_type,
+            "queue": held.job.queue,
+            "attempt": held.job.attempts,
+            **arguments,
+        }
+        if "delay" in about:
+            about["delay"] = about["delay"].total_seconds()
+        for child in self._pool.children.values():
+            if child.accepts() and child.notify(Notice(name, about)):
+                return
+        logger.warning("signal not sent: no child could take it signal=%s job_id=%s", name, held.job.id)
+
+
+def _seconds(value: float | None) -> timedelta | None:
+    return None if value is None else timedelta(seconds=value)

@@ -1,0 +1,170 @@
+"""Settle ended jobs in batches, on a thread of its own, so that claiming and settling overlap.
+
+While one batch is being settled the next one gathers. A batch goes out when it is full, when its oldest has waited
+five milliseconds, or at once when nothing else runs. A settle that finds the database away is tried again while the
+lease lasts: the work was done, and must not be done again for a lost write.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from django.db import DataError
+
+from jobqueue.errors import describe
+from jobqueue.managers import Done, Ending, Release, leasing, settling
+from jobqueue.outcomes import Outcome
+
+from .holding import Held, HeldJobs, boottime
+
+if TYPE_CHECKING:
+    from .threads import DatabaseThread
+
+logger = logging.getLogger("jobqueue.worker")
+
+End = Done | Ending | Release
+FULL = 200
+LINGER_SECONDS = 0.005
+AGAIN_SECONDS = 0.5
+
+
+class Settler:
+    """Gathers ends, settles them, and tells each job's verdict: its status, or None when it was refused."""
+
+    def __init__(
+        self,
+        thread: DatabaseThread,
+        held: HeldJobs,
+        *,
+        worker_id: str,
+        verdict: Callable[[Held, End, int | None], None],
+    ) -> None:
+        self._thread, self._held, self._worker_id, self._verdict = thread, held, worker_id, verdict
+        self._waiting: list[tuple[Held, End]] = []
+        self._since = 0.0
+        self._not_before = 0.0
+        self.give_up_at: float | None = None  # monotonic; set when the worker stops
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing waits to be settled and nothing is being settled."""
+        return not self._waiting and not self._thread.busy
+
+    def add(self, held: Held, end: End) -> None:
+        """Take the end of a job."""
+        held.ended = True
+        if not self._waiting:
+            self._since = time.monotonic()
+        self._waiting.append((held, end))
+
+    def next_at(self) -> float | None:
+        """Return when pump() should be called at the latest."""
+        if not self._waiting or self._thread.busy:
+            return None
+        return max(self._since + LINGER_SECONDS, self._not_before)
+
+    def pump(self, *, nothing_runs: bool) -> None:
+        """Settle what waits, if it is time."""
+        if not self._waiting or self._thread.busy:
+            return
+        now = time.monotonic()
+        due = nothing_runs or len(self._waiting) >= FULL or now - self._since >= LINGER_SECONDS
+        if now >= self._not_before and due:
+            batch, self._waiting = self._waiting[: 2 * FULL], self._waiting[2 * FULL :]
+            self._since = now
+            self._thread.submit(
+                lambda: self._settle(batch),
+                lambda result, error: self._answered(batch, result, error),
+                keep_trying=lambda: self._worth_trying(batch),
+            )
+
+    def _worth_trying(self, batch: Sequence[tuple[Held, End]]) -> bool:
+        if self.give_up_at is not None and time.monotonic() > self.give_up_at:
+            return False
+        return any(held.lease_end > boottime() for held, _ in batch)
+
+    # -- on the database thread -----------------------------------------------------------------------------------
+
+    def _settle(self, batch: Sequence[tuple[Held, End]]) -> dict[int, int]:
+        run, worker_id = self._thread.session.run, self._worker_id
+        dones = [end for _, end in batch if isinstance(end, Done)]
+        endings = [end for _, end in batch if isinstance(end, Ending)]
+        releases = [end for _, end in batch if isinstance(end, Release)]
+        settled: dict[int, int] = {}
+        if dones:
+            settled |= settling.settle_split(
+                lambda items: settling.settle_done(run, worker_id=worker_id, jobs=items),
+                dones,
+                refuse=self._refuse_done,
+            )
+        if endings:
+            settled |= self._settle_endings(endings)
+        if releases:
+            settled |= leasing.release(run, worker_id=worker_id, releases=releases)
+        missing = [(end.id, end.lease_epoch) for end in (*dones, *endings) if end.id not in settled]
+        if missing:
+            settled |= settling.accepted_before(run, worker_id=worker_id, items=missing)
+        return settled
+
+    def _settle_endings(self, endings: Sequence[Ending]) -> dict[int, int]:
+        run = self._thread.session.run
+        return settling.settle_split(
+            lambda items: settling.settle_ended(run, worker_id=self._worker_id, endings=items),
+            endings,
+            refuse=self._refuse_ending,
+        )
+
+    def _refuse_done(self, done: Done, error: Exception) -> dict[int, int]:
+        """Book a result that the database cannot store as a failed attempt that says so."""
+        if not isinstance(error, DataError):
+            raise error
+        described = describe(error, max_bytes=1000)
+        text = f"the result cannot be stored: {described.text}"
+        failed = Ending(
+            done.id, done.lease_epoch, Outcome.FAILED, "retry", error_class="jobqueue.exceptions.ResultError", error_text=text,
+            fingerprint="result-not-storable", run_seconds=done.run_seconds, cpu_seconds=done.cpu_seconds, costs=done.costs,
+        )  # fmt: skip
+        return self._settle_endings([failed])
+
+    def _refuse_ending(self, ending: Ending, error: Exception) -> dict[int, int]:
+        """Book an attempt whose texts the database cannot store without them."""
+        if not isinstance(error, DataError) or ending.fingerprint == "error-not-storable":
+            raise error
+        ending.error_text, ending.traceback, ending.fingerprint = (
+            "the error's text cannot be stored",
+            "",
+            "error-not-storable",
+        )
+        return self._settle_endings([ending])
+
+    # -- in the main loop -----------------------------------------------------------------------------------------
+
+    def _answered(
+        self, batch: Sequence[tuple[Held, End]], result: dict[int, int] | None, error: Exception | None
+    ) -> None:
+        if result is None:
+            self._failed(batch, error)
+            return
+        for held, end in batch:
+            self._held.remove(held)
+            self._verdict(held, end, result.get(end.id))
+
+    def _failed(self, batch: Sequence[tuple[Held, End]], error: Exception | None) -> None:
+        keep = [pair for pair in batch if pair[0].lease_end > boottime()]
+        if self.give_up_at is not None and time.monotonic() > self.give_up_at:
+            keep = []
+        logger.warning(
+            "settle failed jobs=%s kept=%s error=%s", len(batch), len(keep), str(error).strip().split("\n")[0]
+        )
+        for held, end in batch:
+            if (held, end) not in keep:  # its lease is over: another worker's run decides
+                self._held.remove(held)
+                self._verdict(held, end, None)
+        self._waiting = keep + self._waiting
+        self._not_before = time.monotonic() + AGAIN_SECONDS

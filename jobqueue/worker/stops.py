@@ -1,0 +1,148 @@
+"""Stop what must not run on: past its deadline, over its memory, cancelled, cut off by a stop, or with its lease lost.
+
+A handler is asked first, by an exception inside it, and its child is killed KILL_GRACE later. A job over its memory is
+killed unasked: it would allocate on while it answers.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterable
+
+from jobqueue.children.child import STOP_SIGNAL
+from jobqueue.children.processes import descendants_of, proportional_bytes, resident_bytes
+from jobqueue.children.protocol import CANCEL, DEADLINE, LEASE_LOST
+from jobqueue.conf import JobQueueSettings
+
+from .endings import MEMORY
+from .holding import Held, HeldJobs, boottime
+from .pool import Child, Pool
+
+logger = logging.getLogger("jobqueue.worker")
+
+LEASE_CHECK_SECONDS = 0.25
+LIMITED_SAMPLE_SECONDS, SAMPLE_SECONDS = 0.05, 1.0
+
+
+class Stops:
+    """Watches the running jobs of a pool."""
+
+    def __init__(self, pool: Pool, held: HeldJobs, settings: JobQueueSettings) -> None:
+        self._pool, self._held, self._settings = pool, held, settings
+        self._leases_at = self._limited_at = self._sizes_at = 0.0
+        self.oversized: list[Child] = []
+        self.put_back: Callable[[Iterable[Held]], None] = lambda _: None
+
+    def next_at(self, now: float) -> float | None:
+        """Return when check() should be called at the latest."""
+        times = [self._leases_at] if len(self._held) else []
+        for child in self._pool.children.values():
+            for held in child.running():
+                if held.asked is not None:
+                    times.append(held.asked_at + self._settings.KILL_GRACE)
+                elif held.deadline is not None:
+                    times.append(held.deadline)
+                if child.alone is not None:
+                    times.append(self._limited_at)
+        return max(now, min(times)) if times else None
+
+    def check(self, now: float) -> None:
+        """Look at every running job: deadline, grace, memory; and at every lease."""
+        for child in list(self._pool.children.values()):
+            for held in child.running():
+                self._check_time(child, held, now)
+        if now >= self._limited_at:
+            self._limited_at = now + LIMITED_SAMPLE_SECONDS
+            self._check_memory(now)
+        if now >= self._leases_at:
+            self._leases_at = now + LEASE_CHECK_SECONDS
+            self._check_leases()
+
+    def shift(self, seconds: float) -> None:
+        """Move the deadlines of running jobs: the supervisor itself, and so its children, stood still for a while."""
+        for child in self._pool.children.values():
+            for held in child.running():
+                if held.deadline is not None:
+                    held.deadline += seconds
+
+    def began(self, held: Held, now: float) -> None:
+        """Set the deadline of a job whose handler has just started."""
+        duration = held.policy.limits.duration if held.policy else None
+        held.deadline = now + (duration or self._settings.DEADLINE_SECONDS)
+
+    def ask(self, held: Held, reason: str) -> None:
+        """Ask a running handler to stop; the first reason stays."""
+        child = self._pool.children.get(held.child or "")
+        if held.asked is not None or child is None:
+            return
+        held.asked, held.asked_at = reason, time.monotonic()
+        child.tell("stop", held.fence, reason)
+        self._pool.launcher.signal(child.key, STOP_SIGNAL)
+
+    def lose(self, held: Held) -> None:
+        """Stop a job whose lease is lost; nothing of it is written."""
+        if held.lost or held.ended:
+            return
+        held.lost = True
+        logger.warning("lost lease job_id=%s lease_epoch=%s started=%s", *held.fence, held.started is not None)
+        self._take_back(held)
+        self.ask(held, LEASE_LOST)
+
+    def cancel(self, held: Held) -> bool:
+        """Stop a job that somebody asked to cancel. Returns False when it never began: then it can be settled at once."""
+        self._take_back(held)
+        self.ask(held, CANCEL)
+        return held.started is not None
+
+    def _take_back(self, held: Held) -> None:
+        """Take a job out of its child's inbox, if it is still there: it would be begun later."""
+        child = self._pool.children.get(held.child or "")
+        if child is not None and held.started is None:
+            self.put_back(child.recall())
+
+    def _check_time(self, child: Child, held: Held, now: float) -> None:
+        if held.asked is not None:
+            if now >= held.asked_at + self._settings.KILL_GRACE:
+                held.asked_at = now + 3600  # once
+                self._pool.launcher.kill(child.key)
+        elif held.deadline is not None and now >= held.deadline:
+            held.limit_hit = True
+            self.ask(held, DEADLINE)
+
+    def _check_leases(self) -> None:
+        latest = boottime() + self._settings.lease_margin.total_seconds()
+        for held in self._held.all():
+            if not held.ended and held.lease_end < latest:
+                self.lose(held)
+
+    def _check_memory(self, now: float) -> None:
+        sample_all = now >= self._sizes_at
+        if sample_all:
+            self._sizes_at = now + SAMPLE_SECONDS
+        for child in self._pool.children.values():
+            if child.pid is None or not (sample_all or child.alone is not None):
+                continue
+            running = child.running()
+            if child.alone is not None and child.alone in running:
+                self._check_limited(child, child.alone)
+            elif sample_all:
+                size = resident_bytes(child.pid)
+                for held in running:
+                    held.peak_memory = max(held.peak_memory or 0, size)
+                if size > self._settings.CHILD_MAX_BYTES and not child.retiring:
+                    self.oversized.append(child)
+
+    def _check_limited(self, child: Child, held: Held) -> None:
+        limit = held.policy.limits.memory_bytes if held.policy else None
+        if limit is None or child.pid is None or held.asked is not None:
+            return
+        pids = [child.pid, *descendants_of(child.pid)]
+        size = sum(map(resident_bytes, pids))
+        if size > limit:
+            # Resident sizes count pages that parent and child share several times over: confirm before killing.
+            size = proportional_bytes(pids)
+        held.peak_memory = max(held.peak_memory or 0, size)
+        if size > limit:
+            held.asked, held.asked_at, held.limit_hit = MEMORY, time.monotonic() + 3600, True
+            self._pool.launcher.kill(child.key)

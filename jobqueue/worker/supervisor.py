@@ -1,0 +1,337 @@
+"""The supervisor: one main loop that owns all state, and threads that only talk to the database for it.
+
+    dispatch    claims, hands out            1 connection
+    settle      ends attempts, in batches    1 connection   (apart from the claims, so that both overlap)
+    lease       renews, beats                1 connection
+    maintenance promotes, reaps, prunes      1 connection
+    listener    LISTEN; only a hint          1 connection
+
+It runs no user code and never forks: the zygote does. See docs/worker.md.
+"""
+
+from __future__ import annotations
+
+import logging
+import selectors
+import signal
+import sys
+import time
+from collections.abc import Callable
+from datetime import timedelta
+from types import FrameType
+
+from jobqueue.children.launcher import Launcher, ZygoteFailed
+from jobqueue.conf import get_settings
+from jobqueue.listener import Listener
+from jobqueue.maintenance.loop import Maintenance
+from jobqueue.managers import Ending, Renewal
+from jobqueue.managers.sessions import Session
+from jobqueue.outcomes import Outcome
+from jobqueue.registry import from_policies
+from jobqueue.signals import worker_started, worker_stopped
+
+from .dispatch import Dispatch
+from .endings import new_ending
+from .holding import Held, HeldJobs
+from .lease import Heartbeat
+from .options import WorkerOptions
+from .pool import Child, Pool
+from .registration import Registration, check_job_types, home_queues
+from .reports import Reports
+from .settle import Settler
+from .shutdown import Shutdown
+from .stops import Stops
+from .threads import DatabaseThread, Inbox
+
+logger = logging.getLogger("jobqueue.worker")
+
+LONGEST_WAIT = 1.0
+WATCH_SECONDS = 1.0
+STALL_SECONDS = 1.0
+LOG_LINES_A_SECOND = 50
+
+
+class Supervisor:
+    """One boot of a worker. run() returns the exit code: 0 stopped as asked, 3 jobs were cut off."""
+
+    def __init__(self, options: WorkerOptions, *, progress: Callable[[int, int], None] | None = None) -> None:
+        self.options, self.settings = options, get_settings()
+        self._show = progress
+        self.inbox, self.held = Inbox(), HeldJobs()
+        self.plan = options.plan()
+        self.launcher = Launcher(options.worker_id)
+        self.pool = Pool(self.launcher, processes=options.processes, threads=options.threads)
+        self.registration = Registration(options, self.pool.slots, self.plan.registered(), lambda: len(self.held))
+        self.claimer = DatabaseThread("dispatch", self._session("dispatch"), self.inbox)
+        self.settling = DatabaseThread("settle", self._session("settle"), self.inbox)
+        self._log_budget, self._log_second = LOG_LINES_A_SECOND, 0
+        self.reports = Reports(self.pool, self.held, limit=self._may_log)
+        self.stops = Stops(self.pool, self.held, self.settings)
+        self.settler = Settler(self.settling, self.held, worker_id=options.worker_id, verdict=self.reports.verdict)
+        self.dispatch = Dispatch(
+            self.claimer,
+            plan=self.plan,
+            pool=self.pool,
+            held=self.held,
+            settler=self.settler,
+            settings=self.settings,
+            worker_id=options.worker_id,
+            lease=options.lease,
+            poll=options.poll,
+            mark_idle=self._mark_idle,
+            began=lambda held: self.stops.began(held, time.monotonic()),
+        )
+        self.dispatch.budget = options.max_jobs
+        self.reports.settler, self.reports.dispatch, self.reports.stops = self.settler, self.dispatch, self.stops
+        self.stops.put_back = self.dispatch.put_back
+        heartbeat_timeout = max(timedelta(seconds=0.5), options.lease / 6 - timedelta(milliseconds=100))
+        self.heartbeat = Heartbeat(
+            self._session("lease", heartbeat_timeout),
+            self.held,
+            self.inbox,
+            worker_id=options.worker_id,
+            lease=options.lease,
+            beat=self.registration.beat,
+            heard=self._heard,
+        )
+        self.listener: Listener | None = None
+        self.maintenance: Maintenance | None = None
+        self.shutdown = Shutdown(self)
+        self.registration.claimed_at = lambda: self.dispatch.claimed_at
+        self.registration.stopping = lambda: self.shutdown.stopping
+        self._selector = selectors.DefaultSelector()
+        self._watch_at = self._born_at = self._show_at = 0.0
+        self._wait = 0.0
+
+    def _session(self, role: str, timeout: timedelta | None = None) -> Session:
+        return Session(self.options.alias, f"jobqueue {role} {self.options.worker_id}", timeout=timeout)
+
+    # -- life -----------------------------------------------------------------------------------------------------
+
+    def run(self) -> int:
+        """Work until stopped, drained, or at the end of what was asked for."""
+        sys.setswitchinterval(0.0005)  # a thread whose answer has come must not wait long for its turn
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
+            signal.signal(number, self._on_signal)
+        code = 1
+        try:
+            self._start()
+            code = self._loop()
+        finally:
+            self._close(code)
+        return code
+
+    def _start(self) -> None:
+        self.launcher.start()
+        self._read_policies()
+        self.registration.register(self.heartbeat.session, self.dispatch.policies)
+        self._selector.register(self.inbox.read_fd, selectors.EVENT_READ, None)
+        self._selector.register(self.launcher.control, selectors.EVENT_READ, self.launcher)  # type: ignore[arg-type]
+        for thread in (self.claimer, self.settling, self.heartbeat):
+            thread.start()
+        if self.settings.NOTIFY:
+            self.listener = Listener(self.options.alias, self.options.worker_id, hint=self._hint)
+            self.listener.start()
+        if self.options.maintenance:
+            self.maintenance = Maintenance(
+                self.options.alias, self.options.worker_id, lease=self.options.lease, woke=self._hint
+            )
+            self.maintenance.start()
+        worker_started.send_robust(sender=None, worker_id=self.options.worker_id)
+        logger.info(
+            "worker started worker=%s queues=%s processes=%s threads=%s lease=%s",
+            *(self.options.worker_id, ",".join(self.plan.registered()), self.options.processes, self.options.threads),
+            self.options.lease,
+        )
+
+    def _read_policies(self) -> None:
+        table = self.launcher.policies
+        self.reports.receivers = set(table.pop("receivers", ()))
+        self.dispatch.policies = policies = from_policies(table)
+        for module, text in policies.failed.items():
+            logger.error("handlers not imported module=%s error=%s", module, text.strip().split("\n")[-1])
+        check_job_types(self.options, policies)
+        if self.options.job_types:
+            self.plan.named = home_queues(self.options.job_types, policies)
+            self.registration.queues = self.plan.registered()
+
+    def _loop(self) -> int:
+        started = before = time.monotonic()
+        while True:
+            now = time.monotonic()
+            if now - before > self._wait + STALL_SECONDS:
+                self.stops.shift(now - before - self._wait)  # stopped or starved itself: no job is late for that
+            before = now
+            self._fill(now)
+            self.dispatch.pump(now)
+            self.settler.pump(nothing_runs=self._nothing_runs())
+            if self.options.max_seconds is not None and now - started > self.options.max_seconds:
+                self.shutdown.ask()
+            code = self.shutdown.step(now)
+            if code is not None:
+                return code
+            self._report_progress(now)
+            self._wait = self._timeout(time.monotonic())
+            events = self._selector.select(self._wait)
+            self._read(events)
+            self._check(time.monotonic())
+
+    def _read(self, events: list[tuple[selectors.SelectorKey, int]]) -> None:
+        now = time.monotonic()
+        for key, _ in events:
+            if isinstance(key.data, Child):
+                self.reports.read(key.data, now)
+            elif key.data is None:
+                self.inbox.run_all()
+        if any(key.data is self.launcher for key, _ in events):  # after the frames: a child's last words come first
+            self._read_zygote(now)
+
+    def _check(self, now: float) -> None:
+        self.stops.check(now)
+        for child in self.stops.oversized:
+            if not child.retiring:
+                self.dispatch.put_back_retired(child)
+        self.stops.oversized.clear()
+        for child in list(self.pool.children.values()):
+            if child.retiring and not child.queue:
+                child.close_inbox()
+            elif child.served >= self.settings.CHILD_MAX_JOBS and not child.retiring:
+                self.dispatch.put_back_retired(child)
+        if now >= self._watch_at:
+            self._watch_at = now + WATCH_SECONDS
+            for session in self._sessions():
+                session.abort_if_unanswered()
+
+    def _sessions(self) -> list[Session]:
+        others = [thread.session for thread in (self.listener, self.maintenance) if thread is not None]
+        return [self.claimer.session, self.settling.session, self.heartbeat.session, *others]
+
+    def _timeout(self, now: float) -> float:
+        times = [
+            self.dispatch.next_at(now),
+            self.settler.next_at(),
+            self.stops.next_at(now),
+            self.shutdown.next_at(),
+            self._born_at if self._born_at > now else None,
+        ]
+        return max(0.0, min([LONGEST_WAIT, *(when - now for when in times if when is not None)]))
+
+    def _nothing_runs(self) -> bool:
+        return not self.dispatch.local and not any(child.queue for child in self.pool.children.values())
+
+    # -- children -------------------------------------------------------------------------------------------------
+
+    def _fill(self, now: float) -> None:
+        if now < self._born_at or self.shutdown.interrupting:
+            return
+        for child in self.pool.fill():
+            self._selector.register(child.channels.results, selectors.EVENT_READ, child)
+
+    def _read_zygote(self, now: float) -> None:
+        events = self.launcher.events()
+        if events is None:
+            self._zygote_died(now)
+            return
+        for event in events:
+            child = self.pool.children.get(event.get("key", ""))
+            if child is None:
+                continue
+            if event["event"] == "forked":
+                child.pid, child.ready_at = event["pid"], now
+                for held in child.mark_started():
+                    self.stops.began(held, now)
+            else:
+                self._bury(child, event["code"], now)
+
+    def _bury(self, child: Child, code: int, now: float, *, ours: bool = False) -> None:
+        self.reports.read(child, now)  # a result that came whole counts, however its sender ended
+        self._selector.unregister(child.channels.results)
+        if child.served == 0 and now - child.ready_at < 1 and not child.retiring:
+            self._born_at = now + 0.5  # one that dies at birth must not be forked in a loop
+        self.reports.died(child, code, ours=ours)
+
+    def _zygote_died(self, now: float) -> None:
+        """Account for all children, which died with it, and start another."""
+        logger.error("the zygote ended and took the children with it: starting another")
+        self._selector.unregister(self.launcher.control)  # type: ignore[arg-type]
+        for child in list(self.pool.children.values()):
+            self._bury(child, -signal.SIGKILL, now, ours=True)
+        self.launcher.stop()
+        if self.shutdown.interrupting:
+            return
+        try:
+            self.launcher.start()
+        except ZygoteFailed:
+            logger.exception("no zygote: the worker stops")
+            self.shutdown.ask()
+            self.shutdown.ask()
+            return
+        self._read_policies()
+        self._selector.register(self.launcher.control, selectors.EVENT_READ, self.launcher)  # type: ignore[arg-type]
+
+    # -- from other threads ---------------------------------------------------------------------------------------
+
+    def _hint(self, queue: str | None, cancels: bool = False) -> None:
+        """Take a hint from the listener or from maintenance, on their threads."""
+        if cancels:
+            self.heartbeat.look_now()
+        else:
+            self.inbox.put(lambda: self.dispatch.wake([queue] if queue else ()))
+            if self.maintenance is not None:
+                self.maintenance.look_now()
+
+    def _heard(self, renewals: list[Renewal]) -> None:
+        """Take what a renewal said: leases lost, cancels requested."""
+        for renewal in renewals:
+            held = next((item for item in self.held.all() if item.job.id == renewal.id), None)
+            if held is None or held.ended:
+                continue
+            if renewal.verdict == "lost":
+                self.stops.lose(held)
+            elif renewal.cancel and not self.stops.cancel(held):
+                self.settler.add(held, self._cancelled(held))
+
+    def _cancelled(self, held: Held) -> Ending:
+        ending = new_ending(held, Outcome.CANCELLED, "cancel")
+        ending.error_text = "cancelled before its handler began"
+        return ending
+
+    def _mark_idle(self, idle: bool) -> None:
+        def mark() -> None:
+            self.registration.beat(self.claimer.session, idle=idle)
+
+        self.claimer.submit(mark, lambda _result, _error: None)
+
+    def _on_signal(self, number: int, _frame: FrameType | None) -> None:
+        self.shutdown.ask()
+        if number == signal.SIGQUIT:
+            self.shutdown.ask()  # at once
+        self.inbox.wake()
+
+    # -- end ------------------------------------------------------------------------------------------------------
+
+    def _close(self, code: int) -> None:
+        for thread in (self.listener, self.maintenance, self.claimer, self.settling):
+            if thread is not None and thread.is_alive():
+                thread.close()
+        self.launcher.stop()
+        if self.heartbeat.is_alive():
+            self.heartbeat.close()
+        self.registration.leave(self.options.alias)
+        worker_stopped.send_robust(sender=None, worker_id=self.options.worker_id, exit_code=code)
+        logger.info("worker stopped worker=%s exit_code=%s jobs=%s", self.options.worker_id, code, self.reports.ended)
+
+    def _may_log(self) -> bool:
+        """Allow 50 lines a second about jobs; tell how many were left out."""
+        second = int(time.monotonic())
+        if second != self._log_second:
+            if self._log_budget < 0:
+                logger.info("lines about jobs left out: %s", -self._log_budget)
+            self._log_second, self._log_budget = second, LOG_LINES_A_SECOND
+        self._log_budget -= 1
+        return self._log_budget >= 0
+
+    def _report_progress(self, now: float) -> None:
+        if self._show is not None and now >= self._show_at:
+            self._show_at = now + 0.5
+            self._show(self.reports.ended, len(self.held))

@@ -1,0 +1,103 @@
+"""Fixtures of all tests: the database, second connections for races, the environment of real workers."""
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from urllib.parse import quote
+
+import psycopg
+import pytest
+from django.conf import settings
+from django.db import connection
+from psycopg import sql
+from psycopg.conninfo import make_conninfo
+
+from tests.connections import SecondConnection, Watcher, database_conninfo
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(scope="session")
+def django_db_modify_db_settings(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Give each of several test runs on one server a database of its own.
+
+    The name is taken by an advisory lock, which the server drops with the connection: a run that was killed
+    leaves no lock, but perhaps a database, to which workers of that run may still be connected.
+    """
+    database = settings.DATABASES["default"]
+    with psycopg.connect(_maintenance_conninfo(), autocommit=True) as lock:
+        base = f"test_{database['NAME']}"
+        names = [base, *(f"{base}_{number}" for number in range(2, 100))]
+        free = next(name for name in names if _take(lock, name))
+        connection.settings_dict["TEST"]["NAME"] = free
+        lock.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(free)))
+        yield
+
+
+def _take(lock: "psycopg.Connection[tuple[bool]]", name: str) -> bool:
+    row = lock.execute("SELECT pg_try_advisory_lock(hashtextextended(%s, 0))", [name]).fetchone()
+    return bool(row and row[0])
+
+
+def _maintenance_conninfo() -> str:
+    database = connection.settings_dict
+    return make_conninfo(
+        dbname="postgres",
+        user=database["USER"],
+        password=database["PASSWORD"],
+        host=database["HOST"],
+        port=database["PORT"],
+    )
+
+
+@pytest.fixture
+def open_connection(transactional_db: None) -> Iterator[Callable[[], SecondConnection]]:
+    """Return a function that opens further connections; all are closed at the end."""
+    opened: list[SecondConnection] = []
+
+    def open_one() -> SecondConnection:
+        opened.append(SecondConnection(database_conninfo()))
+        return opened[-1]
+
+    try:
+        yield open_one
+    finally:
+        for each in opened:
+            each.close()
+
+
+@pytest.fixture
+def second_connection(open_connection: Callable[[], SecondConnection]) -> SecondConnection:
+    """Return a raw connection with a transaction of its own; the test's rows are committed for it to see."""
+    return open_connection()
+
+
+@pytest.fixture
+def watcher(transactional_db: None) -> Iterator[Watcher]:
+    """Return the connection that tells who is blocked by whom."""
+    watcher = Watcher(database_conninfo())
+    try:
+        yield watcher
+    finally:
+        watcher.raw.close()
+
+
+@pytest.fixture
+def wait_until_blocked(watcher: Watcher) -> Callable[..., None]:
+    """Return the function that waits until the backend with that pid waits for a lock."""
+    return watcher.wait_until_blocked
+
+
+@pytest.fixture
+def worker_env(transactional_db: None) -> dict[str, str]:
+    """Return the environment for a real `manage.py runworker` that works on the test database."""
+    database = connection.settings_dict
+    login = f"{quote(database['USER'])}:{quote(database['PASSWORD'], safe='')}"
+    url = f"postgresql://{login}@{database['HOST']}:{database['PORT']}/{database['NAME']}"
+    return {
+        **os.environ,
+        "DATABASE_URL": url,
+        "DJANGO_SETTINGS_MODULE": "tests.settings",
+        "PYTHONPATH": str(ROOT),
+        "PYTHONUNBUFFERED": "1",
+    }

@@ -1,0 +1,1 @@
+"""The probe app: the handlers that tests run for real."""

@@ -1,0 +1,63 @@
+"""Handlers that do one thing each, for tests of the worker: end well, badly, late, or not at all."""
+
+import ctypes
+import os
+import time
+from typing import Any
+
+from jobqueue import Discard, Retry, Snooze, job
+
+
+@job("probe.ok")
+def ok(context: Any, **payload: Any) -> dict[str, Any]:
+    """End well, and say which process did it."""
+    return {"pid": os.getpid()}
+
+
+@job("probe.echo")
+def echo(context: Any, *, value: Any = None) -> Any:
+    """Return the value."""
+    return value
+
+
+@job("probe.boom")
+def boom(context: Any, *, text: str = "boom") -> None:
+    """Fail with the text."""
+    raise RuntimeError(text)
+
+
+@job("probe.sleep")
+def sleep(context: Any, *, seconds: float) -> dict[str, int]:
+    """Sleep, interruptibly."""
+    time.sleep(seconds)
+    return {"pid": os.getpid()}
+
+
+@job("probe.hold_gil")
+def hold_gil(context: Any, *, seconds: float) -> None:
+    """Sleep in C without letting go of the GIL: no Python code of the process runs meanwhile."""
+    ctypes.PyDLL(None).usleep(int(seconds * 1e6))
+
+
+@job("probe.segv")
+def segv(context: Any) -> None:
+    """Crash the process by a read from address 0."""
+    ctypes.string_at(0)
+
+
+@job("probe.retry")
+def retry(context: Any, *, delay: float) -> None:
+    """Ask for a retry after a delay."""
+    raise Retry(delay=delay, reason="the partner said wait")
+
+
+@job("probe.snooze")
+def snooze(context: Any, *, delay: float) -> None:
+    """Ask to be run later, uncharged."""
+    raise Snooze(delay)
+
+
+@job("probe.discard")
+def discard(context: Any, *, reason: str = "not needed") -> None:
+    """Give the job up."""
+    raise Discard(reason)

@@ -1,0 +1,1 @@
+"""Tests of the example project: its documents, its partner, its demo."""

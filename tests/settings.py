@@ -1,0 +1,6 @@
+"""The example project's settings, with the probe app whose handlers the tests run."""
+
+from project.settings import *  # noqa: F403
+from project.settings import INSTALLED_APPS
+
+INSTALLED_APPS = [*INSTALLED_APPS, "tests.probe"]

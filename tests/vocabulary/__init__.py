@@ -1,0 +1,1 @@
+"""Tests of the lowest floor: what needs no database, and the one promise about it that only a database can prove."""

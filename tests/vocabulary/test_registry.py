@@ -1,0 +1,417 @@
+"""Which handler does which job type: discovery, duplicates, aliases, and modules that cannot be imported."""
+
+import json
+import sys
+import threading
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+import pytest
+from django.apps import apps
+from django.core.exceptions import AppRegistryNotReady
+
+from jobqueue import job
+from jobqueue.exceptions import HandlerImportError, InvalidName, UnknownJobType
+from jobqueue.handlers import Handler
+from jobqueue.registry import Registry, from_policies
+from tests.vocabulary import handlers_to_declare as functions
+
+MakeApp = Callable[..., str]
+Install = Callable[..., None]
+
+GOOD = """
+    from jobqueue import job
+
+    @job("shop.pay", aliases=["shop.charge"])
+    def pay(context): ...
+
+    @job("shop.ship")
+    async def ship(context): ...
+"""
+
+BROKEN = """
+    from jobqueue import job
+
+    @job("shop.pay", aliases=["shop.charge"])
+    def pay(context): ...
+
+    import no_such_library
+
+    @job(
+        "shop.ship",
+        queue="x",
+    )
+    def ship(context): ...
+"""
+
+
+def declare(name: str, func: Callable[..., object] = functions.plain, **options: object) -> Handler:
+    return Handler(func, name, **options)  # type: ignore[arg-type]
+
+
+# The decorator
+
+
+def test_the_decorator_registers_and_returns_a_handler(fresh_registry: Registry) -> None:
+    handler = job("a.b", queue="documents", max_attempts=5)(functions.plain)
+
+    assert isinstance(handler, Handler)
+    assert fresh_registry.get("a.b") is handler
+    assert (handler.queue, handler.max_attempts) == ("documents", 5)
+
+
+def test_the_decorator_needs_a_name() -> None:
+    with pytest.raises(TypeError, match=r"@job needs the name of the job type"):
+        job(functions.plain)
+
+
+def test_an_unknown_option_is_refused() -> None:
+    with pytest.raises(TypeError, match="retries"):
+        job("a.b", retries=5)(functions.plain)
+
+
+def test_a_lambda_is_refused_at_the_declaration(fresh_registry: Registry) -> None:
+    """C163."""
+    with pytest.raises(TypeError, match="a lambda"):
+        job("a.b")(lambda context: None)
+
+    assert "a.b" not in fresh_registry
+
+
+def test_a_bad_name_is_refused_at_the_declaration() -> None:
+    with pytest.raises(InvalidName):
+        job("a b")(functions.plain)
+
+
+# Names and aliases
+
+
+def test_a_job_type_is_found_by_its_name_and_by_an_alias() -> None:
+    """C163: jobs enqueued under an old name are still run."""
+    registry = Registry()
+    handler = declare("shop.pay", aliases=["shop.charge"])
+
+    registry.add(handler)
+
+    assert registry.get("shop.pay") is registry.get("shop.charge") is handler
+
+
+def test_aliases_are_not_among_the_names(fresh_registry: Registry) -> None:
+    fresh_registry.add(declare("shop.pay", aliases=["shop.charge"]))
+
+    assert "shop.pay" in fresh_registry.names()
+    assert "shop.charge" not in fresh_registry.names()
+    assert "shop.charge" in fresh_registry
+
+
+def test_handlers_are_listed_by_name() -> None:
+    registry = Registry()
+    for name in ("c.c", "a.a", "b.b"):
+        registry.add(declare(name))
+
+    assert [handler.name for handler in registry if handler.name in ("a.a", "b.b", "c.c")] == ["a.a", "b.b", "c.c"]
+    assert registry.names() == sorted(registry.names())
+
+
+def test_an_unknown_job_type_is_an_error_that_names_it() -> None:
+    with pytest.raises(UnknownJobType, match=r"'no\.such'"):
+        Registry().get("no.such")
+
+
+@pytest.mark.parametrize("name", [None, 5, ("a",)])
+def test_what_is_no_name_is_not_in_the_registry(name: object) -> None:
+    assert name not in Registry()
+
+
+# Duplicates
+
+
+def test_two_functions_of_one_name_are_reported_with_both_places(fresh_registry: Registry) -> None:
+    """C163."""
+    fresh_registry.add(declare("shop.pay", functions.plain))
+    fresh_registry.add(declare("shop.pay", functions.other))
+
+    (problem,) = fresh_registry.problems()
+    assert (problem.kind, problem.subject) == ("duplicate", "shop.pay")
+    assert "handlers_to_declare.plain and by tests.vocabulary.handlers_to_declare.other" in problem.text
+
+
+def test_the_first_of_two_functions_stays(fresh_registry: Registry) -> None:
+    first = declare("shop.pay", functions.plain)
+
+    fresh_registry.add(first)
+    fresh_registry.add(declare("shop.pay", functions.other))
+
+    assert fresh_registry.get("shop.pay") is first
+
+
+def test_a_module_that_is_imported_again_is_no_duplicate(fresh_registry: Registry) -> None:
+    fresh_registry.add(declare("shop.pay", functions.plain))
+    again = declare("shop.pay", functions.plain)
+
+    fresh_registry.add(again)
+
+    assert fresh_registry.problems() == []
+    assert fresh_registry.get("shop.pay") is again
+
+
+def test_one_alias_of_two_types_is_reported_once(fresh_registry: Registry) -> None:
+    fresh_registry.add(declare("shop.pay", aliases=["old"]))
+    for _ in range(2):
+        fresh_registry.add(declare("shop.ship", functions.other, aliases=["old"]))
+
+    (problem,) = fresh_registry.problems()
+    assert problem.text == "job type 'old' is an alias of shop.pay and of shop.ship"
+
+
+def test_an_alias_that_is_a_name_too_is_reported(fresh_registry: Registry) -> None:
+    fresh_registry.add(declare("shop.pay", aliases=["shop.ship"]))
+    fresh_registry.add(declare("shop.ship", functions.other))
+
+    (problem,) = fresh_registry.problems()
+    assert problem.text == "job type 'shop.ship' is declared, and is an alias of shop.pay"
+    assert fresh_registry.get("shop.ship").func is functions.other
+
+
+# Discovery
+
+
+def test_jobs_modules_of_installed_apps_are_found_at_first_use(
+    fresh_registry: Registry, make_app: MakeApp, install: Install
+) -> None:
+    install(make_app("shop", jobs=GOOD))
+    assert "shop.jobs" not in sys.modules
+
+    assert fresh_registry.get("shop.pay").path == "shop.jobs.pay"
+
+
+def test_starting_django_imports_no_handlers(make_app: MakeApp, install: Install) -> None:
+    install(make_app("shop", jobs=BROKEN))
+
+    assert apps.ready
+    assert "shop.jobs" not in sys.modules
+
+
+def test_a_package_of_jobs_is_found_too(fresh_registry: Registry, make_app: MakeApp, install: Install) -> None:
+    install(make_app("shop", jobs="from .paying import pay\n", paying=GOOD))
+
+    assert "shop.pay" in fresh_registry
+
+
+def test_an_app_without_jobs_is_fine(fresh_registry: Registry, make_app: MakeApp, install: Install) -> None:
+    install(make_app("quiet"), make_app("shop", jobs=GOOD))
+
+    assert {"shop.pay", "shop.ship"} <= set(fresh_registry.names())
+    assert fresh_registry.problems() == []
+
+
+def test_modules_are_imported_once(fresh_registry: Registry, make_app: MakeApp, install: Install) -> None:
+    install(make_app("shop", jobs=GOOD))
+    first = fresh_registry.get("shop.pay")
+
+    fresh_registry.load()
+
+    assert fresh_registry.get("shop.pay") is first
+
+
+def test_a_registered_type_is_found_without_importing_the_others(
+    fresh_registry: Registry, make_app: MakeApp, install: Install
+) -> None:
+    install(make_app("shop", jobs=GOOD))
+    fresh_registry.add(declare("a.b"))
+
+    fresh_registry.get("a.b")
+
+    assert "shop.jobs" not in sys.modules
+
+
+def test_before_django_is_set_up_the_error_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(apps, "models_ready", False)
+
+    with pytest.raises(AppRegistryNotReady):
+        Registry().get("a.b")
+
+
+def test_a_module_may_look_up_job_types_while_it_is_imported(
+    fresh_registry: Registry, make_app: MakeApp, install: Install
+) -> None:
+    source = GOOD + "\n    from jobqueue.registry import registry\n    FOUND = 'no.such' in registry\n"
+    install(make_app("shop", jobs=source))
+
+    assert "shop.pay" in fresh_registry
+    assert fresh_registry.failed == {}
+
+
+def test_a_thread_that_comes_during_the_imports_waits_for_their_end(
+    fresh_registry: Registry, make_app: MakeApp, install: Install
+) -> None:
+    """Else it would find a type unknown that is about to be declared."""
+    make_app("gate")
+    gate: Any = import_module("gate")
+    gate.entered, gate.open = threading.Event(), threading.Event()
+    wait = "\n    import gate\n    gate.entered.set()\n    gate.open.wait(10)\n"
+    install(make_app("shop", jobs=wait + GOOD))
+    found: list[object] = []
+    first = threading.Thread(target=fresh_registry.load)
+    first.start()
+    gate.entered.wait(10)
+    second = threading.Thread(target=lambda: found.append(fresh_registry.get("shop.pay").name))
+    second.start()
+
+    gate.open.set()
+    first.join(10)
+    second.join(10)
+
+    assert found == ["shop.pay"]
+
+
+# Modules that cannot be imported
+
+
+@pytest.fixture
+def broken_shop(fresh_registry: Registry, make_app: MakeApp, install: Install) -> Registry:
+    install(make_app("shop", jobs=BROKEN), make_app("bank", jobs=GOOD.replace("shop.", "bank.")))
+    return fresh_registry
+
+
+@pytest.mark.parametrize("name", ["shop.pay", "shop.charge", "shop.ship"])
+def test_all_types_of_a_broken_module_fail_with_its_error(broken_shop: Registry, name: str) -> None:
+    with pytest.raises(HandlerImportError, match="No module named 'no_such_library'") as caught:
+        broken_shop.get(name)
+
+    assert (caught.value.job_type, caught.value.module) == (name, "shop.jobs")
+
+
+def test_a_broken_module_leaves_the_others_alone(broken_shop: Registry) -> None:
+    assert broken_shop.get("bank.pay").name == "bank.pay"
+
+
+def test_what_a_broken_module_had_declared_is_withdrawn(broken_shop: Registry) -> None:
+    """Half a module must not run: what its second half would have set is missing."""
+    broken_shop.load()
+
+    assert "shop.pay" not in broken_shop
+    assert "shop.charge" not in broken_shop
+
+
+def test_the_error_of_a_module_is_kept_with_its_line(broken_shop: Registry) -> None:
+    broken_shop.load()
+
+    assert list(broken_shop.failed) == ["shop.jobs"]
+    text = broken_shop.failed["shop.jobs"]
+    assert "import no_such_library" in text
+    assert "importlib" not in text
+
+
+def test_a_broken_module_is_reported_as_a_problem(broken_shop: Registry) -> None:
+    (problem,) = broken_shop.problems()
+
+    assert (problem.kind, problem.subject) == ("import", "shop.jobs")
+
+
+def test_a_type_that_no_source_declares_is_unknown_and_the_broken_modules_are_named(broken_shop: Registry) -> None:
+    with pytest.raises(UnknownJobType, match=r"these modules cannot be imported: shop\.jobs"):
+        broken_shop.get("other.type")
+
+
+def test_a_type_with_the_name_of_a_broken_app_fails_with_its_error(broken_shop: Registry) -> None:
+    """Its name may be made by code that never ran."""
+    with pytest.raises(HandlerImportError):
+        broken_shop.get("shop.made_by_code")
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        ('@job("shop.pay"\n def broken(:\n', "SyntaxError"),
+        ('raise SystemExit(3)\n@job("shop.pay")\ndef pay(context): ...', "SystemExit: 3"),
+        ('1 / 0\n@jobqueue.job(name="shop.pay")\ndef pay(context): ...', "ZeroDivisionError"),
+        ('\x00@job("shop.pay")', "null bytes"),
+    ],
+)
+def test_a_module_may_fail_in_any_way(
+    fresh_registry: Registry, make_app: MakeApp, install: Install, source: str, words: str
+) -> None:
+    install(make_app("shop", jobs=source))
+
+    with pytest.raises(HandlerImportError, match=words):
+        fresh_registry.get("shop.pay")
+
+
+def test_a_broken_module_that_the_jobs_module_imports_counts_as_well(
+    fresh_registry: Registry, make_app: MakeApp, install: Install
+) -> None:
+    install(make_app("shop", jobs="from . import paying\n", paying=BROKEN))
+
+    with pytest.raises(HandlerImportError):
+        fresh_registry.get("shop.ship")
+
+
+def test_ctrl_c_during_the_imports_is_not_held_against_the_module(
+    fresh_registry: Registry, make_app: MakeApp, install: Install
+) -> None:
+    install(make_app("shop", jobs="raise KeyboardInterrupt\n"))
+
+    with pytest.raises(KeyboardInterrupt):
+        fresh_registry.load()
+
+    assert fresh_registry.failed == {}
+
+
+def test_imports_that_were_interrupted_are_done_again(
+    fresh_registry: Registry, make_app: MakeApp, install: Install
+) -> None:
+    interrupted = "import gate\nif not gate.seen:\n    gate.seen = True\n    raise KeyboardInterrupt\n"
+    make_app("gate", __init__="seen = False\n")
+    install(make_app("bank", jobs=interrupted), make_app("shop", jobs=GOOD))
+    with pytest.raises(KeyboardInterrupt):
+        fresh_registry.load()
+
+    assert "shop.pay" in fresh_registry
+
+
+# The policy table
+
+
+def test_the_policy_table_goes_through_json_text(fresh_registry: Registry) -> None:
+    fresh_registry.add(declare("shop.pay", aliases=["shop.charge"], queue="money"))
+
+    table = from_policies(json.loads(json.dumps(fresh_registry.policies())))
+
+    assert table.get("shop.pay") == fresh_registry.get("shop.pay").policy()
+
+
+def test_the_policy_of_an_alias_is_that_of_its_type(fresh_registry: Registry) -> None:
+    fresh_registry.add(declare("shop.pay", aliases=["shop.charge"]))
+
+    table = from_policies(fresh_registry.policies())
+
+    assert table.get("shop.charge") is table.get("shop.pay")
+    assert "shop.charge" not in table.names()
+    assert "shop.pay" in table.names()
+
+
+def test_a_name_stands_above_an_alias_in_the_table_too(fresh_registry: Registry) -> None:
+    fresh_registry.add(declare("z.pay", aliases=["a.ship"]))
+    fresh_registry.add(declare("a.ship", functions.other))
+
+    assert from_policies(fresh_registry.policies()).get("a.ship").name == "a.ship"
+
+
+def test_the_table_knows_which_types_cannot_be_imported(broken_shop: Registry) -> None:
+    table = from_policies(json.loads(json.dumps(broken_shop.policies())))
+
+    with pytest.raises(HandlerImportError, match="no_such_library"):
+        table.get("shop.ship")
+    with pytest.raises(UnknownJobType, match=r"shop\.jobs"):
+        table.get("other.type")
+
+
+def test_the_table_of_sound_modules_says_unknown_plainly(fresh_registry: Registry) -> None:
+    table = from_policies(fresh_registry.policies())
+
+    with pytest.raises(UnknownJobType) as caught:
+        table.get("no.such")
+
+    assert str(caught.value) == "no handler is registered for job type 'no.such'"
