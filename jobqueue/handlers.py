@@ -88,6 +88,7 @@ class Handler:
         self.is_async = iscoroutinefunction(func)
         self._priority, self._max_attempts, self._backoff = priority, max_attempts, backoff
         self.declared_limits = Limits() if limits is None else limits
+        self._limits: tuple[object, Limits] | None = None
         self._check()
         update_wrapper(self, func)
 
@@ -125,7 +126,11 @@ class Handler:
     @property
     def limits(self) -> Limits:
         """Return the limits in force: the operator's, else declared, else the defaults."""
-        return limits_for(self.name, self.declared_limits)
+        settings = get_settings()
+        known = self._limits
+        if known is None or known[0] is not settings:  # once for each JOBQUEUE: every run asks for them
+            known = self._limits = settings, limits_for(self.name, self.declared_limits)
+        return known[1]
 
     @property
     def path(self) -> str:

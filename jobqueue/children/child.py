@@ -28,7 +28,7 @@ from jobqueue.exceptions import JobCancelled, JobDeadlineExceeded, JobInterrupte
 from jobqueue.managers import CostLine, Done, Ending, Release
 
 from .connections import tidy_connections
-from .executor import Executor, send_signal
+from .executor import Executor, has_receivers, send_signal
 from .processes import MARKER, descendants_of, die_with_parent, has_children, kill
 from .protocol import CANCEL, DEADLINE, INTERRUPT, LEASE_LOST, Notice, Work, frame, frame_for, receive_message
 
@@ -58,7 +58,7 @@ class Child:
         self._stopped: dict[tuple[int, int], str] = {}
         self._verdicts: dict[tuple[int, int], int] = {}
         self._futures: dict[tuple[int, int], Any] = {}
-        self._spawned = False
+        self._spawned = self._forked = False
         self._loop: asyncio.AbstractEventLoop | None = None
         threaded = {"cpu_clock": time.thread_time, "run_coroutine": self._run_on_loop} if slots > 1 else {}
         self._executor = Executor(
@@ -66,6 +66,8 @@ class Child:
         )
         # None of its children is a child of the handler's making yet: a fork or spawn from here on is.
         sys.addaudithook(self._audit)
+        # A handler that forks and returns in both processes must not have two of them serve this inbox.
+        os.register_at_fork(after_in_child=self._note_fork)
         signal.signal(STOP_SIGNAL, self._on_stop_signal)
 
     def serve(self) -> None:
@@ -101,7 +103,7 @@ class Child:
         if isinstance(item, Notice):
             arguments = item.arguments
             send_signal(getattr(signals, item.signal), arguments, sender=arguments["job_type"])
-            self._send(frame("S", "0\t0"))
+            self._send(frame("S", (0, 0)))
             return
         try:
             self._executor.execute(item)
@@ -115,11 +117,11 @@ class Child:
     def cost(self, work: Work, line: CostLine) -> None:
         """Send an amount at once: it counts even if this process is killed."""
         value = [line.component, line.unit, str(line.amount)]
-        self._send(frame("C", f"{work.id}\t{work.lease_epoch}", json.dumps(value)))
+        self._send(frame("C", work[:2], json.dumps(value)))
 
     def progress(self, work: Work, value: dict[str, Any]) -> None:
         """Send how far the handler is."""
-        self._send(frame("P", f"{work.id}\t{work.lease_epoch}", json.dumps(value)))
+        self._send(frame("P", work[:2], json.dumps(value)))
 
     def cancelled(self, work: Work) -> bool:
         """Tell whether this run was asked to stop."""
@@ -127,10 +129,12 @@ class Child:
         return work[:2] in self._stopped
 
     def _settle(self, work: Work, end: Done | Ending | Release | None) -> int | None:
+        if self._forked:
+            os._exit(0)
         if end is None:
-            self._send(frame("X", f"{work.id}\t{work.lease_epoch}"))
+            self._send(frame("X", work[:2]))
             return None
-        waits = _has_receivers(end, work.job_type)
+        waits = _is_awaited(end, work.job_type)
         self._send(frame_for(end, waits=waits))
         if not waits:
             return None
@@ -208,6 +212,9 @@ class Child:
 
     # -- leftovers ------------------------------------------------------------------------------------------------
 
+    def _note_fork(self) -> None:
+        self._forked = True
+
     def _audit(self, event: str, _: object) -> None:
         if event in SPAWNS:
             self._spawned = True
@@ -216,7 +223,7 @@ class Child:
         """Kill what the handler started and left running; orphans of it are the zygote's to find."""
         self._spawned = False
         if self._slots > 1 and len(self._armed):
-            self._send(frame("L", f"{work.id}\t{work.lease_epoch}"))  # whose they are cannot be told: retire
+            self._send(frame("L", work[:2]))  # whose they are cannot be told: retire
             return
         kill(descendants_of(os.getpid()))
         for _ in range(200):
@@ -225,7 +232,7 @@ class Child:
             if not has_children():
                 break
             select.select([], [], [], 0.005)
-        self._send(frame("L", f"{work.id}\t{work.lease_epoch}"))
+        self._send(frame("L", work[:2]))
 
 
 def _stop_text(reason: str) -> str:
@@ -237,13 +244,13 @@ def _stop_text(reason: str) -> str:
     }[reason]
 
 
-def _has_receivers(end: Done | Ending | Release, sender: str) -> bool:
+def _is_awaited(end: Done | Ending | Release, sender: str) -> bool:
+    """Tell whether a receiver waits for the signal that follows this end."""
+    if isinstance(end, Done):
+        return has_receivers(signals.job_done, sender)
     if isinstance(end, Release):
         return False
-    names = (
-        [signals.job_done] if isinstance(end, Done) else [signals.job_retrying, signals.job_dead, signals.job_cancelled]
-    )
-    return any(one.has_listeners(sender) for one in names)
+    return any(has_receivers(one, sender) for one in (signals.job_retrying, signals.job_dead, signals.job_cancelled))
 
 
 def main(

@@ -7,12 +7,25 @@ from typing import Any
 
 from django.conf import settings
 from django.db import DatabaseError, connections
+from django.db.backends.signals import connection_created
 
 IDLE = 0  # psycopg.pq.TransactionStatus.IDLE
+
+_opened = False  # whether this process has opened a connection yet: most short jobs never do
+
+
+def _note_opened(**_: object) -> None:
+    global _opened  # noqa: PLW0603  (one fact about the process)
+    _opened = True
+
+
+connection_created.connect(_note_opened, dispatch_uid="jobqueue.children.connections")
 
 
 def tidy_connections() -> None:
     """Drop every connection of this thread that is closed, broken, or still in a transaction; keep the others."""
+    if not _opened:
+        return
     for connection in connections.all(initialized_only=True):
         if connection.connection is None and not connection.in_atomic_block:
             continue

@@ -3,8 +3,7 @@
 Jobs go to a child one a message over a SEQPACKET socket, of which the supervisor keeps a copy of the child's end: a
 message that no handler has begun can be read back by the supervisor, and the kernel decides who gets it. So a long job
 never holds prefetched ones, whatever its handler does, even with the GIL held. What a child reports comes back as
-frames over a stream: four bytes of length, one byte of kind, a head line of tabs, then JSON text that nobody on the
-way decodes.
+frames over a stream: a fixed head, then JSON text that nobody on the way decodes.
 """
 
 from __future__ import annotations
@@ -23,7 +22,8 @@ from jobqueue.outcomes import Outcome
 
 INLINE_BYTES = 32 * 1024  # a larger payload travels as a memory file: one message must fit the socket's buffer
 MESSAGE_BYTES = 64 * 1024
-LENGTH = struct.Struct("!I")
+FRAME_HEAD = struct.Struct("!Icqq?dd")  # length of what follows it, kind, job id, lease epoch, waits, seconds, CPU seconds
+WORK_HEAD = struct.Struct("!cqqhhiBB")  # kind, job id, lease epoch, attempt, allowed, payload bytes, lengths of type and queue
 FD_BYTES = socket.CMSG_SPACE(4)
 
 # Reasons for which a running handler is stopped.
@@ -53,18 +53,22 @@ class Notice(NamedTuple):
 def send_message(sock: socket.socket, item: Work | Notice) -> None:
     """Send one job or notice to a child. Raises BlockingIOError when the child's inbox is full."""
     if isinstance(item, Notice):
-        sock.sendmsg([b"S", json.dumps(item).encode()])
+        sock.send(b"S" + json.dumps(item).encode())
         return
-    head = "\t".join(map(str, item[:7]))
-    body = item.payload.encode()
-    if len(body) <= INLINE_BYTES:
-        sock.sendmsg([f"J{head}\n".encode(), body])
+    job_type, queue, body = item.job_type.encode(), item.queue.encode(), item.payload.encode()
+    inline = len(body) <= INLINE_BYTES
+    head = WORK_HEAD.pack(
+        b"J" if inline else b"F", item.id, item.lease_epoch, item.attempt, item.max_attempts, item.payload_bytes,
+        len(job_type), len(queue),
+    )
+    if inline:
+        sock.send(b"".join((head, job_type, queue, body)))
         return
     memory = os.memfd_create("jobqueue-payload", os.MFD_CLOEXEC)
     try:
         with open(memory, "wb", closefd=False) as file:
             file.write(body)
-        socket.send_fds(sock, [f"F{head}\n".encode()], [memory])
+        socket.send_fds(sock, [head + job_type + queue], [memory])
     finally:
         os.close(memory)
 
@@ -74,26 +78,19 @@ def receive_message(sock: socket.socket, flags: int = 0) -> Work | Notice | None
     data, ancillary, _, _ = sock.recvmsg(MESSAGE_BYTES, FD_BYTES, flags)
     if not data:
         return None
-    kind = data[:1]
-    if kind == b"S":
+    if data[:1] == b"S":
         return Notice(*json.loads(data[1:]))
-    head, _, body = data[1:].partition(b"\n")
+    kind, job_id, epoch, attempt, max_attempts, payload_bytes, type_end, queue_end = WORK_HEAD.unpack_from(data)
+    type_end += WORK_HEAD.size
+    queue_end += type_end
+    body = data[queue_end:]
     if kind == b"F":
         memory = struct.unpack("i", ancillary[0][2])[0]
         with open(memory, "rb") as file:
             file.seek(0)
             body = file.read()
-    fields = head.decode().split("\t")
-    return Work(
-        int(fields[0]),
-        int(fields[1]),
-        fields[2],
-        fields[3],
-        int(fields[4]),
-        int(fields[5]),
-        int(fields[6]),
-        body.decode(),
-    )
+    job_type, queue = data[WORK_HEAD.size : type_end].decode(), data[type_end:queue_end].decode()
+    return Work(job_id, epoch, job_type, queue, attempt, max_attempts, payload_bytes, body.decode())
 
 
 def take_back(sock: socket.socket) -> Iterator[Work | Notice]:
@@ -116,59 +113,51 @@ class Report(NamedTuple):
     waits: bool = False
 
 
-def frame(kind: str, head: str, body: str = "") -> bytes:
-    """Return a frame."""
-    data = f"{kind}{head}\n{body}".encode()
-    return LENGTH.pack(len(data)) + data
+def frame(kind: str, run: tuple[int, int], body: str = "", *, waits: bool = False, seconds: float = 0, cpu: float = -1) -> bytes:
+    """Return a frame about one run; `seconds` and `cpu` (below 0: not known) are a good end's."""
+    data = body.encode()
+    return FRAME_HEAD.pack(FRAME_HEAD.size - 4 + len(data), kind.encode(), run[0], run[1], waits, seconds, cpu) + data
 
 
 def frame_for(item: Done | Ending | Release, *, waits: bool) -> bytes:
     """Return the frame that tells how a run ended; `waits`: the child stays until it hears what became of it."""
-    flag = int(waits)
+    run = item.id, item.lease_epoch
     if isinstance(item, Done):
-        cpu = "" if item.cpu_seconds is None else f"{item.cpu_seconds:.6f}"
-        return frame("D", f"{item.id}\t{item.lease_epoch}\t{flag}\t{item.run_seconds:.6f}\t{cpu}", item.result)
+        cpu = -1.0 if item.cpu_seconds is None else item.cpu_seconds
+        return frame("D", run, item.result, waits=waits, seconds=item.run_seconds, cpu=cpu)
     if isinstance(item, Ending):
-        return frame("E", f"{item.id}\t{item.lease_epoch}\t{flag}", json.dumps(item.to_json()))
-    delay = None if item.delay is None else item.delay.total_seconds()
-    return frame("R", f"{item.id}\t{item.lease_epoch}\t{flag}", json.dumps(delay))
+        return frame("E", run, json.dumps(item.to_json()), waits=waits)
+    return frame("R", run, json.dumps(None if item.delay is None else item.delay.total_seconds()), waits=waits)
 
 
 class Reader:
     """Cuts a stream into frames, wherever the pieces end."""
 
-    __slots__ = ("_buffer",)
+    __slots__ = ("_rest",)
 
     def __init__(self) -> None:
-        self._buffer = bytearray()
+        self._rest = b""
 
     def feed(self, data: bytes) -> list[Report]:
         """Add a piece and return the frames that are whole now."""
-        buffer = self._buffer
-        buffer += data
+        if self._rest:
+            data = self._rest + data
         reports = []
-        start = 0
-        while len(buffer) - start >= 4:
-            end = start + 4 + LENGTH.unpack_from(buffer, start)[0]
-            if len(buffer) < end:
+        start, size, head = 0, len(data), FRAME_HEAD.size
+        while size - start >= head:
+            length, kind, job_id, epoch, waits, seconds, cpu = FRAME_HEAD.unpack_from(data, start)
+            end = start + 4 + length
+            if size < end:
                 break
-            reports.append(_report(buffer[start + 4 : end].decode()))
+            body = data[start + head : end].decode()
+            if kind == b"D":
+                value: Any = Done(job_id, epoch, body, seconds, None if cpu < 0 else cpu)
+            else:
+                value = json.loads(body) if body else None
+            reports.append(Report(kind.decode(), job_id, epoch, value, waits))
             start = end
-        del buffer[:start]
+        self._rest = data[start:]
         return reports
-
-
-def _report(text: str) -> Report:
-    head, _, body = text[1:].partition("\n")
-    fields = head.split("\t")
-    job_id, epoch, kind = int(fields[0]), int(fields[1]), text[0]
-    if kind == "D":
-        cpu = float(fields[4]) if fields[4] else None
-        done = Done(job_id, epoch, body, float(fields[3]), cpu)
-        return Report("D", job_id, epoch, done, fields[2] == "1")
-    if kind == "E":
-        return Report("E", job_id, epoch, ending_from_json(json.loads(body)), fields[2] == "1")
-    return Report(kind, job_id, epoch, json.loads(body) if body else None, len(fields) > 2 and fields[2] == "1")
 
 
 def ending_from_json(values: dict[str, Any]) -> Ending:

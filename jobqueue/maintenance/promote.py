@@ -27,6 +27,6 @@ class Promote:
         rows = moving.promote(self._run, limit=BATCH)
         self.queues = {queue for _, queue in rows}
         if self.queues and get_settings().NOTIFY:
-            self._run(sql.WAKE_IDLE, {"channel": CHANNEL, "queues": sorted(self.queues)})
+            self._run(sql.WAKE_QUEUES, {"channel": CHANNEL, "queues": sorted(self.queues)})
         self.next_in = 0.0 if len(rows) == BATCH else moving.seconds_to_next_due(self._run)
         return {"promoted": len(rows)}

@@ -43,7 +43,7 @@ class Reap:
         rows = moving.reap(self._session.run, limit=BATCH)
         if rows and get_settings().NOTIFY:
             queues = sorted({row[4] for row in rows if row[1] == Status.PENDING})
-            self._session.run(sql.WAKE_IDLE, {"channel": CHANNEL, "queues": queues})
+            self._session.run(sql.WAKE_QUEUES, {"channel": CHANNEL, "queues": queues})
         for row in rows[:5]:
             logger.warning("job reclaimed: its lease ran out job_id=%s status=%s lost_by=%s lease_epoch=%s", *row[:4])
         if len(rows) > 5:

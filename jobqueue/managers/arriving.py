@@ -143,7 +143,7 @@ def _due(run_after: object) -> tuple[datetime | None, timedelta | None]:
 
 
 def check_specs(specs: Iterable[JobSpec | Mapping[str, Any] | tuple[Any, ...]]) -> list[Arrival]:
-    """Check every spec (JobSpec, dict of enqueue()'s arguments, or tuple of type and payload); errors name the index."""
+    """Check every spec (JobSpec, dict of enqueue()'s arguments, tuple of type and payload); errors name the index."""
     arrivals: list[Arrival] = []
     for index, spec in enumerate(specs):
         try:
@@ -156,12 +156,10 @@ def check_specs(specs: Iterable[JobSpec | Mapping[str, Any] | tuple[Any, ...]]) 
 
 
 def _arrival(spec: object, index: int) -> Arrival:
-    if isinstance(spec, dict):
-        return Arrival(**spec, index=index)
+    if isinstance(spec, Mapping):
+        return Arrival(index=index, **spec)
     if isinstance(spec, JobSpec):
         return Arrival(**{name: getattr(spec, name) for name in JobSpec.__slots__}, index=index)
     if isinstance(spec, tuple) and 1 <= len(spec) <= 2:
-        return Arrival(*spec, index=index)
-    if isinstance(spec, Mapping):
-        return Arrival(**spec, index=index)
+        return Arrival(spec[0], spec[1] if len(spec) > 1 else None, index=index)
     raise TypeError(f"must be a JobSpec, a dict or a tuple (job type, payload), not {spec!r:.80}")

@@ -165,7 +165,7 @@ def _fences(jobs: Job | Fence | Iterable[Job | Fence]) -> tuple[list[Fence], boo
         return [jobs], True
     if isinstance(jobs, models.Model):
         return [jobs.fence], True
-    return [item if isinstance(item, Fence) else item.fence for item in jobs], False  # type: ignore[union-attr]
+    return [item if isinstance(item, Fence) else item.fence for item in jobs], False
 
 
 def _backoff_of(job_type: str) -> Backoff:

@@ -29,7 +29,7 @@ class JobManagerBase(ManagerBase):
 
     def get_queryset(self) -> JobQuerySet:
         """Return the named querysets."""
-        return JobQuerySet(self.model, using=self._db or get_settings().DATABASE, hints=self._hints)
+        return JobQuerySet(self.model, using=self._db or get_settings().DATABASE, hints=self._hints)  # type: ignore[attr-defined]
 
     def get(self, *args: Any, **kwargs: Any) -> Job:
         """Return one job, read from the primary: a replica may not have it yet."""

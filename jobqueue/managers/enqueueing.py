@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,7 @@ from jobqueue.states import ACTIVE
 
 from .arriving import Arrival, JobSpec, check_specs
 from .base import JobManagerBase
-from .inserting import Batch, insert_one, new_job
+from .inserting import Batch, collector_paused, insert_one, new_job
 from .waking import wake_after_commit
 
 if TYPE_CHECKING:
@@ -68,9 +68,11 @@ class EnqueueMixin(JobManagerBase):
         Each item is a JobSpec, a dict of enqueue()'s arguments, or a tuple (job type, payload). Of several items with
         one key the first wins. 100,000 take a few seconds; errors name the index and leave nothing enqueued.
         """
-        arrivals = check_specs(jobs)
-        if not arrivals:
-            return []
+        with collector_paused():
+            arrivals = check_specs(jobs)
+            return self._insert_many(arrivals) if arrivals else []
+
+    def _insert_many(self, arrivals: Sequence[Arrival]) -> list[Job | None]:
         alias = self.write_db
         connection = connections[alias]
         with transaction.atomic(using=alias), connection.cursor() as cursor:
@@ -119,5 +121,5 @@ class EnqueueMixin(JobManagerBase):
 
 
 def _soon() -> timedelta:
-    """Return how far ahead a job may be due to be worth a hint: later ones are promoted before a poll could miss them."""
+    """Return how far ahead a job may be due to be worth a hint; of later ones maintenance knows before they are due."""
     return timedelta(seconds=2 * get_settings().POLL_SECONDS)

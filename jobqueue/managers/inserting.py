@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import gc
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from django.db.models.base import ModelState
 from django.db.models.signals import post_init, pre_init
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 
     from jobqueue.models import Job
 
+PENDING, SCHEDULED = Status.PENDING.value, Status.SCHEDULED.value
 CHUNK = 5_000
 LINES = 500
 COPY_ESCAPES = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
@@ -30,7 +33,7 @@ Make = Callable[[Arrival, int, int, datetime, datetime], "Job"]
 
 def insert_one(connection: BaseDatabaseWrapper, arrival: Arrival) -> tuple[int, int, datetime, datetime] | None:
     """Insert one job. Returns (id, status, run_after, created_at), or None when an active job holds its key."""
-    params = {
+    params: dict[str, Any] = {
         "job_type": arrival.job_type,
         "queue": arrival.queue,
         "priority": arrival.priority,
@@ -45,10 +48,9 @@ def insert_one(connection: BaseDatabaseWrapper, arrival: Arrival) -> tuple[int, 
         if arrival.run_after is None and arrival.delay is None:
             cursor.execute(sql.INSERT_DUE_JOB, params)
             due: tuple[int, datetime] | None = cursor.fetchone()
-            row = None if due is None else (due[0], Status.PENDING.value, due[1], due[1])
+            row = None if due is None else (due[0], PENDING, due[1], due[1])
         else:
-            when = {"run_after": arrival.run_after, "delay": arrival.delay}
-            cursor.execute(sql.INSERT_JOB, {**params, **when})  # type: ignore[arg-type]
+            cursor.execute(sql.INSERT_JOB, params | {"run_after": arrival.run_after, "delay": arrival.delay})
             row = cursor.fetchone()
     return row
 
@@ -85,13 +87,30 @@ def new_job(model: type[Job], alias: str) -> Make:
     return make
 
 
+@contextmanager
+def collector_paused() -> Iterator[None]:
+    """Keep the garbage collector still while a bulk enqueue builds what it returns.
+
+    None of it is garbage, yet the collector would walk all of it again and again: a third of the time for 100,000 jobs.
+    """
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
 class Batch:
-    """A bulk enqueue: ids from the sequence first, then COPY for jobs without keys and ordered inserts for those with."""
+    """A bulk enqueue: ids from the sequence first, then COPY for jobs without keys, ordered inserts for the others."""
 
     def __init__(self, cursor: CursorWrapper, arrivals: Sequence[Arrival], make: Make) -> None:
         self._cursor, self._arrivals, self._make = cursor, arrivals, make
         cursor.execute(sql.RESERVE_IDS, {"take": len(arrivals)})
-        self._ids, self.now = cursor.fetchone()
+        row: tuple[list[int], datetime] = cursor.fetchone()
+        self._ids, self.now = row
+        self._now_text = self.now.isoformat()
         self.jobs: list[Job | None] = [None] * len(arrivals)
 
     def insert(self) -> None:
@@ -110,25 +129,28 @@ class Batch:
         return self.now if arrival.run_after is None else arrival.run_after
 
     def _status(self, due: datetime) -> int:
-        return Status.SCHEDULED.value if due > self.now else Status.PENDING.value
+        return SCHEDULED if due > self.now else PENDING
 
     def _copy(self, places: Sequence[int]) -> None:
         with self._cursor.copy(sql.COPY_JOBS) as copy:
             for start in range(0, len(places), LINES):
-                # The instances are built here because the server works on the last chunk meanwhile.
+                # The instances are built here because the server works on the last lines meanwhile.
                 copy.write("".join([self._line(place) for place in places[start : start + LINES]]))
 
     def _line(self, place: int) -> str:
-        """Return one line of COPY's text format; nothing but payload and owner can hold what has to be escaped."""
+        """Build one instance and its line for COPY, in whose text format only payload and owner can need escapes."""
         arrival, job_id = self._arrivals[place], self._ids[place]
         due = self._due(arrival)
-        status = self._status(due)
+        status = PENDING if due is self.now else self._status(due)
         self.jobs[place] = self._make(arrival, job_id, status, due, self.now)
-        payload = arrival.payload.replace("\\", "\\\\")  # JSON text has no bare control characters
-        owner = arrival.owner.translate(COPY_ESCAPES) if arrival.owner else ""
+        when = self._now_text if due is self.now else due.isoformat()
+        payload = arrival.payload
+        if "\\" in payload:  # JSON text has no bare control characters
+            payload = payload.replace("\\", "\\\\")
+        owner = arrival.owner and arrival.owner.translate(COPY_ESCAPES)
         return (
             f"{job_id}\t{arrival.job_type}\t{arrival.queue}\t{arrival.priority}\t{payload}\t{arrival.payload_bytes}\t"
-            f"{due.isoformat()}\t{status}\t{owner}\t{arrival.max_attempts}\n"
+            f"{when}\t{status}\t{owner}\t{arrival.max_attempts}\n"
         )
 
     def _insert_keyed(self, places: Sequence[int]) -> None:

@@ -5,11 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
+from operator import itemgetter
 from typing import Any
 
 from jobqueue import sql
 
+from .arrays import number_array
 from .rows import ClaimedJob, Release, Renewal, Run, Span
+
+_CLAIM_ORDER = itemgetter(4, 5, 0)  # priority, run_after, id
 
 
 def claim(
@@ -31,7 +35,7 @@ def claim(
             "lease": lease,
         },
     )
-    return sorted((ClaimedJob(*row) for row in rows), key=lambda job: job.key)
+    return sorted(map(ClaimedJob._make, rows), key=_CLAIM_ORDER)
 
 
 def renew(
@@ -42,9 +46,9 @@ def renew(
         sql.RENEW_LEASES,
         {
             "worker_id": worker_id,
-            "ids": [row[0] for row in held],
-            "epochs": [row[1] for row in held],
-            "run_seconds": [row[2] for row in held],
+            "ids": number_array([row[0] for row in held]),
+            "epochs": number_array([row[1] for row in held]),
+            "run_seconds": number_array([row[2] for row in held]),
             "lease": lease,
         },
     )

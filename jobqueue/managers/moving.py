@@ -52,7 +52,7 @@ def explain_refused(run: Run, *, ids: Sequence[int], moved: Moved, wanted: str) 
     if not missing:
         return
     statuses = {row[0]: row[1] for row in run(sql.FENCE_STATE, {"ids": missing})}
-    blockers = dict(run(sql.BLOCKED_REDRIVES, {"ids": missing})) if wanted == "redrive" else {}
+    blockers: dict[int, int | None] = dict(run(sql.BLOCKED_REDRIVES, {"ids": missing})) if wanted == "redrive" else {}
     for job_id in missing:
         if job_id not in statuses:
             moved.refused[job_id] = "no such job"

@@ -6,13 +6,19 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from decimal import Decimal
+from decimal import ROUND_HALF_UP, Decimal
 from typing import Any, NamedTuple
+
+from django.db import DataError
 
 from jobqueue.outcomes import Outcome
 
 Run = Callable[[str, Mapping[str, Any]], list[tuple[Any, ...]]]
 """Runs one statement on one connection and returns its rows."""
+
+# What numeric(20, 8) holds. Folded sums have ten more digits (models/figures.py).
+COST_PLACES = Decimal("1E-8")
+COST_BOUND = Decimal(10**12)
 
 FIRST_KEY = (-32768, "-infinity", 0)
 LAST_PRIORITY = 32767
@@ -46,7 +52,7 @@ class ClaimedJob(NamedTuple):
     job_type: str
     queue: str
     priority: int
-    run_after: datetime
+    run_after_us: int  # microseconds since 1970: a datetime would cost more than the rest of the row
     attempts: int
     max_attempts: int
     interruptions: int
@@ -56,9 +62,9 @@ class ClaimedJob(NamedTuple):
     unknown_seconds: float | None
 
     @property
-    def key(self) -> tuple[int, datetime, int]:
+    def key(self) -> tuple[int, int, int]:
         """Its place in the claim order."""
-        return (self.priority, self.run_after, self.id)
+        return (self.priority, self.run_after_us, self.id)
 
 
 class CostLine(NamedTuple):
@@ -151,9 +157,19 @@ class Moved:
     refused: dict[int, str] = field(default_factory=dict)
 
 
+def stored_amount(amount: Decimal) -> Decimal:
+    """Return the amount as the database stores it, so that totals equal the sums of their lines.
+
+    Raises DataError, as the server does for what it cannot store, for NaN and for a million million or more.
+    """
+    if not amount.is_finite() or abs(amount) >= COST_BOUND:
+        raise DataError(f"a cost of {amount} cannot be stored: it must be finite and below {COST_BOUND}")
+    return amount.quantize(COST_PLACES, rounding=ROUND_HALF_UP)
+
+
 def total_cost(costs: Sequence[CostLine]) -> Decimal:
     """Return the sum of the amounts, whatever their units: 0 without costs."""
-    return sum((line.amount for line in costs), Decimal(0))
+    return sum((stored_amount(line.amount) for line in costs), Decimal(0))
 
 
 def cost_lines(endings: Sequence[Done | Ending]) -> str:
@@ -167,4 +183,4 @@ def cost_lines_json(costs: Sequence[CostLine]) -> str:
 
 
 def _cost_object(line: CostLine) -> dict[str, Any]:
-    return {"component": line.component, "unit": line.unit, "amount": str(line.amount)}
+    return {"component": line.component, "unit": line.unit, "amount": str(stored_amount(line.amount))}

@@ -24,6 +24,8 @@ from django.db import DatabaseError, InterfaceError, OperationalError, connectio
 
 from jobqueue.conf import get_settings
 
+from .settling import sqlstate
+
 if TYPE_CHECKING:
     from django.db.backends.postgresql.base import DatabaseWrapper
 
@@ -32,6 +34,7 @@ logger = logging.getLogger("jobqueue.database")
 FIRST_PAUSE, LONGEST_PAUSE = 0.2, 5.0
 ANSWER_MARGIN = timedelta(seconds=3)
 KEEPALIVE = {"keepalives": 1, "keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3}
+READ_ONLY = "25006"
 BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
 LIMITS = "SELECT set_config('statement_timeout', %s, true), set_config('lock_timeout', %s, true)"
 
@@ -64,8 +67,8 @@ class Session:
         try:
             with wrapper.wrap_database_errors:
                 rows = self._scoped_run(statement, params) if self._scoped else self._plain_run(statement, params)
-        except DatabaseError:
-            self._after_error()
+        except DatabaseError as error:
+            self._after_error(error)
             raise
         finally:
             self._asked_at = None
@@ -148,7 +151,7 @@ class Session:
     ) -> psycopg.Cursor[Any]:
         # psycopg's own cursor: Django's binds on the client by default and then nothing can be prepared.
         cursor: psycopg.Cursor[Any] = psycopg.Cursor(self.connect())
-        return cursor.execute(statement, params, prepare=prepare)  # type: ignore[arg-type]
+        return cursor.execute(statement, params, prepare=prepare)
 
     def _limits(self) -> tuple[str, str]:
         milliseconds = int(self.timeout.total_seconds() * 1000)
@@ -196,19 +199,21 @@ class Session:
         options = {**KEEPALIVE, **copy.copy(wrapper.settings_dict.get("OPTIONS", {}))}
         options.pop("pool", None)  # a connection kept for good is not borrowed from the web's pool
         options["application_name"] = self.role[:63]
+        options["prepare_threshold"] = 5  # Django's None would refuse to prepare even what asks for it
         options["connect_timeout"] = options.get("connect_timeout", 5)
         options["options"] = f"{options.get('options', '')} {startup}".strip()
-        wrapper.settings_dict = {**wrapper.settings_dict, "OPTIONS": options, "CONN_MAX_AGE": None}
+        wrapper.settings_dict = {**wrapper.settings_dict, "OPTIONS": options, "CONN_MAX_AGE": None, "AUTOCOMMIT": True}
         self._wrapper = wrapper  # type: ignore[assignment]
         wrapper.inc_thread_sharing()  # abort() comes from the thread that watches
         wrapper.connect()
 
-    def _after_error(self) -> None:
+    def _after_error(self, error: DatabaseError) -> None:
         wrapper = self._wrapper
         if wrapper is None or wrapper.connection is None:
             return
         status = wrapper.connection.info.transaction_status
-        if wrapper.connection.closed or status == psycopg.pq.TransactionStatus.UNKNOWN:
+        demoted = sqlstate(error) == READ_ONLY  # after a failover this server is no primary: look for the new one
+        if demoted or wrapper.connection.closed or status == psycopg.pq.TransactionStatus.UNKNOWN:
             self.away = True
             self.close()
         elif self._scoped and status != psycopg.pq.TransactionStatus.IDLE:

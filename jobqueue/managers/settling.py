@@ -12,6 +12,7 @@ from jobqueue import sql
 from jobqueue.conf import get_settings
 from jobqueue.states import Status
 
+from .arrays import number_array, text_array
 from .rows import Done, Ending, Run, cost_lines, total_cost
 
 T = TypeVar("T", Done, Ending)
@@ -26,13 +27,13 @@ def settle_done(run: Run, *, worker_id: str, jobs: Sequence[Done]) -> dict[int, 
         sql.SETTLE_DONE,
         {
             "worker_id": worker_id,
-            "ids": [job.id for job in jobs],
-            "epochs": [job.lease_epoch for job in jobs],
-            "results": [job.result for job in jobs],
-            "run_seconds": [job.run_seconds for job in jobs],
-            "cpu_seconds": [job.cpu_seconds for job in jobs],
-            "peak_memory": [job.peak_memory for job in jobs],
-            "costs": [str(total_cost(job.costs)) if job.costs else "0" for job in jobs],
+            "ids": number_array([job.id for job in jobs]),
+            "epochs": number_array([job.lease_epoch for job in jobs]),
+            "results": text_array([job.result for job in jobs]),
+            "run_seconds": number_array([job.run_seconds for job in jobs]),
+            "cpu_seconds": number_array([job.cpu_seconds for job in jobs]),
+            "peak_memory": number_array([job.peak_memory for job in jobs]),
+            "costs": text_array([str(total_cost(job.costs)) if job.costs else "0" for job in jobs]),
             "cost_lines": cost_lines(jobs),
         },
     )

@@ -109,7 +109,7 @@ class Migration(migrations.Migration):
                 ("owner", models.TextField(db_default="", verbose_name="owner")),
                 ("component", models.TextField(db_default="", verbose_name="component")),
                 ("unit", models.TextField(verbose_name="unit")),
-                ("amount", models.DecimalField(decimal_places=8, max_digits=20, verbose_name="amount")),
+                ("amount", models.DecimalField(decimal_places=8, max_digits=30, verbose_name="amount")),
             ],
             options={
                 "verbose_name": "cost",

@@ -52,7 +52,8 @@ class Cost(models.Model):
     owner = models.TextField(_("owner"), db_default="")
     component = models.TextField(_("component"), db_default="")
     unit = models.TextField(_("unit"))
-    amount = models.DecimalField(_("amount"), max_digits=20, decimal_places=8)
+    # Wider than an attempt's cost: a sum of amounts that each fit must not stop the folding.
+    amount = models.DecimalField(_("amount"), max_digits=30, decimal_places=8)
 
     class Meta:
         verbose_name = _("cost")

@@ -14,7 +14,7 @@ from jobqueue.states import ACTIVE, Status
 from .expressions import StatementTimestamp
 
 if TYPE_CHECKING:
-    from .attempt import Attempt
+    pass
 
 
 class Job(models.Model):
@@ -61,10 +61,7 @@ class Job(models.Model):
     created_at = models.DateTimeField(_("created"), db_default=StatementTimestamp())
     updated_at = models.DateTimeField(_("updated"), db_default=StatementTimestamp())
 
-    objects: ClassVar[JobManager] = JobManager()  # type: ignore[assignment]
-
-    if TYPE_CHECKING:
-        attempt_rows: models.Manager[Attempt]
+    objects: ClassVar[JobManager] = JobManager()
 
     class Meta:
         verbose_name = _("job")
@@ -119,7 +116,8 @@ class Job(models.Model):
         Raises TypeError. Enqueue with Job.objects.enqueue(); change with Job.objects or jobqueue.operations.
         """
         raise TypeError(
-            "a Job is not saved: use Job.objects.enqueue() to make one, and Job.objects or jobqueue.operations to change it"
+            "a Job is not saved: use Job.objects.enqueue() to make one, "
+            "and Job.objects or jobqueue.operations to change it"
         )
 
     @property
@@ -137,7 +135,7 @@ class Job(models.Model):
             "lease_epoch number worker_id claimed_at started_at finished_at outcome error_class error_text traceback "
             "exit_code cost cpu_seconds peak_memory_bytes"
         ).split()
-        history = list(self.attempt_rows.order_by("lease_epoch").values(*fields))
+        history: list[dict[str, Any]] = list(self.attempt_rows.order_by("lease_epoch").values(*fields))
         if self.status in (Status.RUNNING, Status.DONE):
             done = self.status == Status.DONE
             history.append(

@@ -3,6 +3,7 @@
 --          untils timestamptz[], total int, worker_id text, lease interval
 -- Returns: the rows claimed (never more than total), in no order
 -- Locks:   those rows, FOR NO KEY UPDATE (plain FOR UPDATE silently skips rows that a user's foreign key holds)
+-- By id, status + 0: a planner that believes a status rare would walk that status's whole partial index instead.
 -- Index:   jobqueue_job_claim
 -- A row of the arrays is one range of the index: of that queue, behind (priority, run_after, id), up to (top, until).
 -- One range a queue from the very start is the normal claim; floors (docs/lease.md) give several. The CTE is MATERIALIZED
@@ -28,7 +29,8 @@ UPDATE jobqueue_job AS job
        lease_until = statement_timestamp() + %(lease)s::interval, claimed_at = statement_timestamp(),
        run_started_at = NULL, updated_at = statement_timestamp()
   FROM picked
- WHERE job.id = picked.id AND job.status = 1 /* PENDING */
-RETURNING job.id, job.lease_epoch, job.job_type, job.queue, job.priority, job.run_after, job.attempts, job.max_attempts,
+ WHERE job.id = picked.id AND job.status + 0 = 1 /* PENDING */
+RETURNING job.id, job.lease_epoch, job.job_type, job.queue, job.priority,
+          (extract(epoch FROM greatest(job.run_after, 'epoch')) * 1000000)::bigint AS run_after_us, job.attempts, job.max_attempts,
           job.interruptions, job.owner, job.payload_bytes, job.payload::text,
           extract(epoch FROM statement_timestamp() - job.unknown_since)::float8 AS unknown_seconds

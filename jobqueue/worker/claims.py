@@ -26,6 +26,7 @@ SLOW_SECONDS, SLOW_SECONDS_A_ROW = 0.015, 0.0002
 SWEEP_SHARE = 10  # a sweep may take one part in ten of the time
 FIRST_SLICE = timedelta(seconds=5)
 WIDEST_SLICE = timedelta(days=3650)
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 OLDEST = datetime(1990, 1, 1, tzinfo=UTC)
 QUERY_CANCELED = "57014"
 
@@ -34,7 +35,7 @@ QUERY_CANCELED = "57014"
 class Floor:
     """What is known of one queue: the last key claimed by priority, and how far the sweep behind them has come."""
 
-    keys: dict[int, tuple[datetime, int]] = field(default_factory=dict)
+    keys: dict[int, tuple[int, int]] = field(default_factory=dict)  # (run_after in microseconds, id) by priority
     next_sweep_at: float = 0.0
     sweep_top: datetime | None = None
     width: timedelta = FIRST_SLICE
@@ -45,13 +46,13 @@ class Floor:
         edges = [*priorities[1:], LAST_PRIORITY + 1]
         spans = [Span(queue, take, top=priorities[0] - 1)] if priorities[0] > FIRST_KEY[0] else []
         for priority, edge in zip(priorities, edges, strict=True):
-            spans.append(Span(queue, take, priority, self.keys[priority][0] - MARGIN, 0, edge - 1))
+            spans.append(Span(queue, take, priority, _instant(self.keys[priority][0]) - MARGIN, 0, edge - 1))
         return spans
 
     def slice(self, queue: str, take: int) -> list[Span]:
         """Return the next ranges of the sweep, one a priority."""
         if self.sweep_top is None:
-            self.sweep_top = max(run_after for run_after, _ in self.keys.values())
+            self.sweep_top = _instant(max(run_after for run_after, _ in self.keys.values()))
         start = self.sweep_top - self.width if self.sweep_top > OLDEST else "-infinity"
         return [Span(queue, take, priority, start, 0, priority, self.sweep_top) for priority in sorted(self.keys)]
 
@@ -63,7 +64,7 @@ class Floor:
 
     def note(self, jobs: Sequence[ClaimedJob]) -> None:
         """Raise the floors to the last keys claimed; the jobs come in claim order."""
-        for priority, key in {job.priority: (job.run_after, job.id) for job in jobs}.items():
+        for priority, key in {job.priority: (job.run_after_us, job.id) for job in jobs}.items():
             self.keys[priority] = max(key, self.keys.get(priority, key))
 
 
@@ -142,6 +143,10 @@ class Claims:
 
     def _claim(self, spans: Sequence[Span], total: int | None = None) -> list[ClaimedJob]:
         return leasing.claim(self._run, spans=spans, worker_id=self._worker_id, lease=self._lease, total=total)
+
+
+def _instant(microseconds: int) -> datetime:
+    return EPOCH + timedelta(microseconds=microseconds)
 
 
 def _is_slow(seconds: float, rows: int) -> bool:

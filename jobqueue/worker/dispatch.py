@@ -31,9 +31,10 @@ from .holding import Held, HeldJobs, boottime
 from .pool import Child, Pool
 from .queues import QueuePlan
 
+from .threads import DatabaseThread, Quietly
+
 if TYPE_CHECKING:
     from .settle import Settler
-    from .threads import DatabaseThread
 
 logger = logging.getLogger("jobqueue.worker")
 
@@ -43,6 +44,8 @@ LONG_SECONDS = 0.05  # a job that has run so long has nothing given behind it
 RECALL_SECONDS = 0.1
 RELEASE_SECONDS = 0.15
 BUSY_PAUSE_SECONDS = 0.005
+FAILED_PAUSE_SECONDS = 0.5
+MOST_UNSETTLED = 1_000  # a settle that cannot keep up must hold the claims back
 MARK_SECONDS = 1.0
 
 
@@ -79,6 +82,7 @@ class Dispatch:
         self._learn_at = 0.0
         self._short: set[str] = set()  # queues that had less than was asked for
         self._connects = 0
+        self._quietly = Quietly()
 
     # -- how much -------------------------------------------------------------------------------------------------
 
@@ -112,6 +116,12 @@ class Dispatch:
         free = sum(self._room(child, depth, now) for child in self._pool.children.values()) - len(self.local)
         return max(0, free), self._pool.slots * depth
 
+    @property
+    def well_fed(self) -> bool:
+        """Whether every child has more short jobs waiting than it will run in the next few milliseconds."""
+        enough = self.depth // 4
+        return enough > 1 and all(child.waiting() > enough for child in self._pool.children.values())
+
     # -- claiming -------------------------------------------------------------------------------------------------
 
     def wake(self, queues: Iterable[str] = ()) -> None:
@@ -120,6 +130,11 @@ class Dispatch:
         self._plan.learnt |= names
         self._short -= names
         self._hungry, self._next_at = True, 0.0
+
+    def look_again(self) -> None:
+        """Forget that nothing was found: a job that has just ended may have enqueued others."""
+        self.found_nothing = False
+        self._next_at = 0.0
 
     def next_at(self, now: float) -> float | None:
         """Return when pump() should be called at the latest."""
@@ -135,7 +150,7 @@ class Dispatch:
         self._recall(now)
         self.hand_out(now)
         self._release_stale(now)
-        if self.closed or self._thread.busy or now < self._next_at:
+        if self.closed or self._thread.busy or now < self._next_at or len(self._settler) > MOST_UNSETTLED:
             return
         free, places = self._free(now)
         if free and (free * 2 >= places or free >= DEEPEST):
@@ -187,8 +202,8 @@ class Dispatch:
     ) -> None:
         now = time.monotonic()
         if result is None:
-            logger.debug("claim failed error=%s", error)
-            self._next_at = now + BUSY_PAUSE_SECONDS
+            self._quietly.warning("claim failed error=%s", str(error).strip().split("\n")[0])
+            self._next_at = now + FAILED_PAUSE_SECONDS
             return
         found, self.claimed_at = result
         if self.budget is not None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from typing import Any
 
 from jobqueue.handlers import Policy
@@ -17,12 +16,12 @@ def boottime() -> float:
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
-@dataclass(slots=True, eq=False)
 class Held:
-    """One claimed job. `started` and `deadline` are monotonic seconds, `lease_end` is boot time."""
+    """One claimed job. `started` and `deadline` are monotonic seconds, `lease_end` is boot time.
 
-    job: ClaimedJob
-    lease_end: float
+    Defaults stand on the class: most jobs are short and never set the rest, and tens of thousands are made a second.
+    """
+
     policy: Policy | None = None
     child: str | None = None
     started: float | None = None
@@ -35,7 +34,10 @@ class Held:
     killed: bool = False  # its child is dead: another one sends its signal
     waits: str | None = None  # the child that waits for the verdict
     peak_memory: int | None = None
-    costs: list[CostLine] = field(default_factory=list)
+    costs: tuple[CostLine, ...] = ()
+
+    def __init__(self, job: ClaimedJob, lease_end: float) -> None:
+        self.job, self.lease_end = job, lease_end
 
     @property
     def fence(self) -> tuple[int, int]:
@@ -71,12 +73,14 @@ class HeldJobs:
         held = self._jobs.get(job_id)
         return held if held is not None and held.job.lease_epoch == lease_epoch else None
 
-    def remove(self, held: Held) -> None:
-        """Let go of a job."""
+    def remove(self, *held: Held) -> None:
+        """Let go of jobs."""
         with self._lock:
-            if self._jobs.get(held.job.id) is held:
-                del self._jobs[held.job.id]
-                self._progress.pop(held.fence, None)
+            for item in held:
+                if self._jobs.get(item.job.id) is item:
+                    del self._jobs[item.job.id]
+                    if self._progress:
+                        self._progress.pop(item.fence, None)
 
     def all(self) -> list[Held]:
         """Return the entries, oldest first."""

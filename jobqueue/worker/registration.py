@@ -35,9 +35,9 @@ class Registration:
         self.claimed_at: Callable[[], float | None] = lambda: None
         self.stopping: Callable[[], bool] = lambda: False
 
-    def register(self, session: Session, policies: PolicyTable) -> None:
+    def register(self, session: Session, policies: PolicyTable, *, stopped: Callable[[], bool]) -> None:
         """Write the row, waiting for a database that is not up yet; warn of queues that nobody knows."""
-        while True:
+        while not stopped():
             try:
                 self.beat(session)
                 break
@@ -46,6 +46,8 @@ class Registration:
                     raise
                 logger.warning("waiting for the database error=%s", str(error).strip().split("\n")[0])
                 session.pause()
+        else:
+            return
         if django_settings.DEBUG:
             logger.warning("DEBUG is on: fine for development, slow and talkative in production")
         known = {policy.queue for policy in policies.policies.values()} | set(pending_queues(session.run))

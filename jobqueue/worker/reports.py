@@ -5,10 +5,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from datetime import timedelta
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from jobqueue.children.executor import signal_for
-from jobqueue.children.protocol import CANCEL, DEADLINE, INTERRUPT, LEASE_LOST, Notice, Report
+from jobqueue.children.protocol import CANCEL, DEADLINE, INTERRUPT, LEASE_LOST, Notice, Report, ending_from_json
 from jobqueue.managers import CostLine, Done, Ending, Release
 from jobqueue.outcomes import Outcome
 from jobqueue.states import Status
@@ -53,7 +54,7 @@ class Reports:
         held = self._held.get(report.id, report.lease_epoch)
         if report.kind == "C" and held is not None:
             component, unit, amount = report.value
-            held.costs.append(CostLine(component, unit, amount))
+            held.costs += (CostLine(component, unit, Decimal(amount)),)
         elif report.kind == "P":
             self._held.note_progress((report.id, report.lease_epoch), report.value)
         elif report.kind == "S":
@@ -81,7 +82,7 @@ class Reports:
     def _end(self, held: Held, report: Report) -> End:
         if report.kind == "R":
             return Release(*held.fence, _seconds(report.value))
-        end: Done | Ending = report.value
+        end: Done | Ending = report.value if report.kind == "D" else ending_from_json(report.value)
         self.dispatch.learn(end.run_seconds)
         if isinstance(end, Done):
             if held.asked == DEADLINE:  # it swallowed the stop and went on: not a success

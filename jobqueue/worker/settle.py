@@ -151,8 +151,8 @@ class Settler:
         if result is None:
             self._failed(batch, error)
             return
+        self._held.remove(*[held for held, _ in batch])
         for held, end in batch:
-            self._held.remove(held)
             self._verdict(held, end, result.get(end.id))
 
     def _failed(self, batch: Sequence[tuple[Held, End]], error: Exception | None) -> None:

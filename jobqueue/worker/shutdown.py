@@ -41,6 +41,11 @@ class Shutdown:
         """Whether running jobs are being cut off."""
         return self._cut_at is not None
 
+    @property
+    def asked(self) -> bool:
+        """Whether somebody asked for the stop."""
+        return self._asked > 0
+
     def ask(self) -> None:
         """Stop; asked a second time, at once. Safe in a signal handler."""
         self._asked += 1

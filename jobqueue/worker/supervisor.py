@@ -38,7 +38,7 @@ from .options import WorkerOptions
 from .pool import Child, Pool
 from .registration import Registration, check_job_types, home_queues
 from .reports import Reports
-from .settle import Settler
+from .settle import End, Settler
 from .shutdown import Shutdown
 from .stops import Stops
 from .threads import DatabaseThread, Inbox
@@ -46,6 +46,7 @@ from .threads import DatabaseThread, Inbox
 logger = logging.getLogger("jobqueue.worker")
 
 LONGEST_WAIT = 1.0
+GATHER_SECONDS = 0.002
 WATCH_SECONDS = 1.0
 STALL_SECONDS = 1.0
 LOG_LINES_A_SECOND = 50
@@ -67,7 +68,7 @@ class Supervisor:
         self._log_budget, self._log_second = LOG_LINES_A_SECOND, 0
         self.reports = Reports(self.pool, self.held, limit=self._may_log)
         self.stops = Stops(self.pool, self.held, self.settings)
-        self.settler = Settler(self.settling, self.held, worker_id=options.worker_id, verdict=self.reports.verdict)
+        self.settler = Settler(self.settling, self.held, worker_id=options.worker_id, verdict=self._verdict)
         self.dispatch = Dispatch(
             self.claimer,
             plan=self.plan,
@@ -124,7 +125,7 @@ class Supervisor:
     def _start(self) -> None:
         self.launcher.start()
         self._read_policies()
-        self.registration.register(self.heartbeat.session, self.dispatch.policies)
+        self.registration.register(self.heartbeat.session, self.dispatch.policies, stopped=lambda: self.shutdown.asked)
         self._selector.register(self.inbox.read_fd, selectors.EVENT_READ, None)
         self._selector.register(self.launcher.control, selectors.EVENT_READ, self.launcher)  # type: ignore[arg-type]
         for thread in (self.claimer, self.settling, self.heartbeat):
@@ -171,6 +172,8 @@ class Supervisor:
             if code is not None:
                 return code
             self._report_progress(now)
+            if self.dispatch.well_fed:
+                time.sleep(GATHER_SECONDS)  # every child has work for longer: many reports are read as cheaply as one
             self._wait = self._timeout(time.monotonic())
             events = self._selector.select(self._wait)
             self._read(events)
@@ -295,6 +298,11 @@ class Supervisor:
         ending = new_ending(held, Outcome.CANCELLED, "cancel")
         ending.error_text = "cancelled before its handler began"
         return ending
+
+    def _verdict(self, held: Held, end: End, status: int | None) -> None:
+        self.reports.verdict(held, end, status)
+        if self.options.drain:
+            self.dispatch.look_again()
 
     def _mark_idle(self, idle: bool) -> None:
         def mark() -> None:
