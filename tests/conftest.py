@@ -12,7 +12,9 @@ from django.db import connection
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
-from tests.connections import SecondConnection, Watcher, database_conninfo
+from jobqueue.models import Attempt, Job, Worker
+from tests.connections import Listener, SecondConnection, Watcher, database_conninfo
+from tests.factories import AttemptFactory, JobFactory, WorkerFactory
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -86,6 +88,34 @@ def watcher(transactional_db: None) -> Iterator[Watcher]:
 def wait_until_blocked(watcher: Watcher) -> Callable[..., None]:
     """Return the function that waits until the backend with that pid waits for a lock."""
     return watcher.wait_until_blocked
+
+
+@pytest.fixture
+def make_job(db: None) -> Callable[..., Job]:
+    """Return the function that inserts a job as it is told, PENDING by default: make_job(status=Status.DEAD)."""
+    return JobFactory.create
+
+
+@pytest.fixture
+def make_attempt(db: None) -> Callable[..., Attempt]:
+    """Return the function that inserts a failed attempt: make_attempt(job=job, number=2)."""
+    return AttemptFactory.create
+
+
+@pytest.fixture
+def make_worker(db: None) -> Callable[..., Worker]:
+    """Return the function that inserts a worker, busy unless idle=True."""
+    return WorkerFactory.create
+
+
+@pytest.fixture
+def heard(transactional_db: None) -> Iterator[Callable[[], list[str]]]:
+    """Return the function that tells which wake-ups were sent since it was last called, each as often as it was sent."""
+    listener = Listener(database_conninfo())
+    try:
+        yield listener.heard
+    finally:
+        listener.raw.close()
 
 
 @pytest.fixture

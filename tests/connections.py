@@ -109,6 +109,24 @@ class Watcher:
                 raise AssertionError(f"{complaint} after {WAIT_SECONDS} s")
 
 
+class Listener:
+    """A connection that listens for wake-ups, as a worker's does."""
+
+    def __init__(self, conninfo: str, channel: LiteralString = "jobqueue") -> None:
+        self.raw = psycopg.connect(conninfo, autocommit=True, application_name="listener")
+        self._payloads: list[str] = []
+        self.raw.add_notify_handler(lambda notify: self._payloads.append(notify.payload))
+        self.raw.execute(sql.SQL("LISTEN {}").format(sql.Identifier(channel)))
+
+    def heard(self) -> list[str]:
+        """Return the payloads that came since the last call, in order."""
+        # The server signals listeners before the sender's commit returns: one round trip brings what was sent.
+        self.raw.execute("SELECT 1")
+        payloads = self._payloads.copy()
+        self._payloads.clear()
+        return payloads
+
+
 @contextmanager
 def opened(*connections: SecondConnection | Watcher) -> Iterator[None]:
     """Close all of them at the end, the blocked ones first."""

@@ -83,7 +83,7 @@ class JobFactory(RowFactory):
     finished_at = factory.LazyAttribute(lambda job: StatementTimestamp() if job.status in FINISHED else None)
     outcome = factory.LazyAttribute(_outcome)
     result = factory.LazyAttribute(lambda job: {"ok": True} if job.status == Status.DONE else None)
-    last_error = factory.LazyAttribute(lambda job: "RuntimeError: boom" if job.status == Status.DEAD else None)
+    last_error = factory.LazyAttribute(lambda job: "boom" if job.status == Status.DEAD else None)
     error_class = factory.LazyAttribute(lambda job: "builtins.RuntimeError" if job.status == Status.DEAD else None)
     fingerprint = factory.LazyAttribute(lambda job: "f" * 16 if job.status == Status.DEAD else None)
 
@@ -106,7 +106,7 @@ class AttemptFactory(RowFactory):
     started_at = factory.LazyFunction(lambda: ago(1))
     outcome = Outcome.FAILED
     error_class = "builtins.RuntimeError"
-    error_text = "RuntimeError: boom"
+    error_text = "boom"
     traceback = "Traceback (most recent call last):\nRuntimeError: boom"
     fingerprint = "f" * 16
 

@@ -20,6 +20,8 @@ from .telling import Teller, cost_line, counts_line, is_settled
 from .work import Visitor, enqueue
 
 PARTNER_AFTER_SECONDS = 8.0
+WEB = ("manage.py", "runserver", "--noreload", "--insecure")  # insecure: serves static files without DEBUG
+WORKER = ("manage.py", "runworker", "--queues", "*", "--processes", "2")
 # Retries and the end of a run are to be seen within half a minute.
 WORKER_ENVIRONMENT = {"JOBQUEUE_BACKOFF_BASE_SECONDS": "1", "JOBQUEUE_SHUTDOWN_TIMEOUT": "5"}
 
@@ -62,22 +64,11 @@ class Demo:
         say(f"database {settings.DATABASES['default']['NAME']}: migrating")
         call_command("migrate", verbosity=0)
         get_user_model().objects.create_superuser("admin", password=self.password)
-        self.processes.start(
-            "web", "manage.py", "runserver", "--noreload", "--insecure", f"localhost:{self.web_port}",
-            PARTNER_URL=self._partner_url(),
-        )  # fmt: skip
+        self.processes.start("web", *WEB, f"localhost:{self.web_port}", PARTNER_URL=self._partner_url())
         say("samples: made once, then kept")
         samples = make_samples(settings.DEMO_HOME / "samples")
         say(f"{enqueue(samples)} jobs enqueued by Job.objects.enqueue_many()")
-        self.processes.start(
-            "worker",
-            "manage.py",
-            "runworker",
-            "--processes",
-            "2",
-            PARTNER_URL=self._partner_url(),
-            **WORKER_ENVIRONMENT,
-        )
+        self.processes.start("worker", *WORKER, PARTNER_URL=self._partner_url(), **WORKER_ENVIRONMENT)
         say(f"worker started, its log: {self.processes.log_of('worker')}")
         say(f"admin: {self.url}/admin/   user: admin   password: {self.password}")
         say(f"form:  {self.url}/")

@@ -5,7 +5,7 @@ import os
 import time
 from typing import Any
 
-from jobqueue import Discard, Retry, Snooze, job
+from jobqueue import Backoff, Discard, Retry, Snooze, job
 
 
 @job("probe.ok")
@@ -61,3 +61,9 @@ def snooze(context: Any, *, delay: float) -> None:
 def discard(context: Any, *, reason: str = "not needed") -> None:
     """Give the job up."""
     raise Discard(reason)
+
+
+@job("probe.impatient", backoff=Backoff(base=1, cap=1, jitter=0), priority=7, max_attempts=9, queue="probes")
+def impatient(context: Any) -> None:
+    """Declare everything that an enqueue may leave out."""
+    raise RuntimeError("boom")

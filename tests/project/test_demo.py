@@ -59,7 +59,7 @@ def left_running(home: Path) -> list[str]:
 
 
 def test_the_demo_does_its_work_and_ends_with_the_counts(start: Start, demo_url: str, samples: Samples) -> None:
-    demo = start(DEMO_SECONDS="60", DEMO_PASSWORD="chosen")
+    demo = start(DEMO_SECONDS="120", DEMO_PASSWORD="chosen")
 
     told, _ = demo.communicate()
 

@@ -14,6 +14,7 @@ from jobqueue.states import Status
 from project.demo.database import make_database
 from project.demo.processes import Processes, free_port
 from project.demo.telling import Teller, counts_line, is_settled
+from project.demo.work import FOUND_MAX, chosen_documents, found_documents
 from project.samples import Samples, make_samples
 from tests.factories import JobFactory
 
@@ -128,3 +129,23 @@ def test_samples_are_made_once(samples: Samples) -> None:
 
     assert again.map.stat().st_mtime_ns == before
     assert len(again.good) == 120
+
+
+def test_a_folder_can_be_named_whose_documents_are_indexed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a.md").touch()
+    monkeypatch.setenv("DEMO_FOLDER", str(tmp_path))
+
+    assert chosen_documents() == [tmp_path / "a.md"]
+
+
+def test_without_one_the_repository_is_indexed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("DEMO_FOLDER", raising=False)
+
+    assert "CHANGELOG.md" in {path.name for path in chosen_documents()}
+
+
+def test_what_is_found_on_the_machine_is_bounded() -> None:
+    found = found_documents()
+
+    assert len(found) == len(set(found))
+    assert 0 < len(found) <= FOUND_MAX

@@ -41,6 +41,16 @@ class Word(StrEnum):
     YES = "yes"
 
 
+class Lying(list[Any]):
+    """Looks empty every other time, as a list may that another thread works on."""
+
+    looks = 0
+
+    def __iter__(self) -> Iterator[Any]:
+        self.looks += 1
+        return iter(()) if self.looks % 2 else super().__iter__()
+
+
 class Ratio(float):
     """Stands for numpy.float64, which is a float too."""
 
@@ -345,6 +355,10 @@ def test_a_whole_number_that_numeric_cannot_hold_is_refused() -> None:
 @pytest.mark.usefixtures("unlimited_digits")
 def test_a_whole_number_that_numeric_can_just_hold_is_accepted() -> None:
     assert encode({"n": 10**131_071}).size == len('{"n": }') + 131_072
+
+
+def test_a_fault_that_only_the_encoder_meets_is_refused_all_the_same() -> None:
+    assert refusal({"a": Lying([object()])}).rule == "object is not a JSON type"
 
 
 def test_the_first_fault_in_document_order_is_named() -> None:

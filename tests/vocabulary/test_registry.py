@@ -1,11 +1,15 @@
 """Which handler does which job type: discovery, duplicates, aliases, and modules that cannot be imported."""
 
 import json
+import shutil
 import sys
 import threading
 from collections.abc import Callable
 from importlib import import_module
+from pathlib import Path
+from textwrap import dedent
 from typing import Any
+from zipfile import ZipFile
 
 import pytest
 from django.apps import apps
@@ -243,6 +247,19 @@ def test_a_module_may_look_up_job_types_while_it_is_imported(
     assert fresh_registry.failed == {}
 
 
+def test_such_a_look_up_does_not_start_the_imports_over(
+    fresh_registry: Registry, make_app: MakeApp, install: Install
+) -> None:
+    make_app("gate", __init__="imports = 0\n")
+    failing = "import gate\ngate.imports += 1\n1 / 0\n"
+    looking = "from jobqueue.registry import registry\nFOUND = 'no.such' in registry\n"
+    install(make_app("bank", jobs=failing), make_app("shop", jobs=looking))
+
+    fresh_registry.load()
+
+    assert import_module("gate").imports == 1
+
+
 def test_a_thread_that_comes_during_the_imports_waits_for_their_end(
     fresh_registry: Registry, make_app: MakeApp, install: Install
 ) -> None:
@@ -345,6 +362,22 @@ def test_a_broken_module_that_the_jobs_module_imports_counts_as_well(
     install(make_app("shop", jobs="from . import paying\n", paying=BROKEN))
 
     with pytest.raises(HandlerImportError):
+        fresh_registry.get("shop.ship")
+
+
+def test_a_broken_module_without_a_readable_source_fails_with_its_error(
+    fresh_registry: Registry, make_app: MakeApp, install: Install, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As from a zip file: what it would have declared is then known by the app's name only."""
+    make_app("shop")
+    shutil.rmtree(tmp_path / "shop")
+    with ZipFile(tmp_path / "apps.zip", "w") as archive:
+        archive.writestr("shop/__init__.py", "")
+        archive.writestr("shop/jobs.py", dedent(BROKEN))
+    monkeypatch.syspath_prepend(tmp_path / "apps.zip")
+    install("shop")
+
+    with pytest.raises(HandlerImportError, match="no_such_library"):
         fresh_registry.get("shop.ship")
 
 
