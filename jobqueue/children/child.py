@@ -60,9 +60,13 @@ class Child:
         self._futures: dict[tuple[int, int], Any] = {}
         self._spawned = self._forked = False
         self._loop: asyncio.AbstractEventLoop | None = None
-        threaded = {"cpu_clock": time.thread_time, "run_coroutine": self._run_on_loop} if slots > 1 else {}
         self._executor = Executor(
-            worker_id=worker_id, reporter=self, settle=self._settle, guard=self._guard, **threaded
+            worker_id=worker_id,
+            reporter=self,
+            settle=self._settle,
+            guard=self._guard,
+            cpu_clock=time.thread_time if slots > 1 else time.process_time,
+            run_coroutine=self._run_on_loop if slots > 1 else asyncio.run,
         )
         # None of its children is a child of the handler's making yet: a fork or spawn from here on is.
         sys.addaudithook(self._audit)
@@ -161,7 +165,7 @@ class Child:
             yield
         except asyncio.CancelledError:
             if key in self._stopped:
-                raise STOPS[self._stopped[key]]() from None
+                raise STOPS[self._stopped[key]] from None
             raise
         finally:
             self._armed.pop(key, None)

@@ -15,7 +15,7 @@ _opened = False  # whether this process has opened a connection yet: most short 
 
 
 def _note_opened(**_: object) -> None:
-    global _opened  # noqa: PLW0603  (one fact about the process)
+    global _opened
     _opened = True
 
 

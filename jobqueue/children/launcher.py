@@ -1,4 +1,4 @@
-"""The supervisor's side of the zygote: start it, have it fork, signal and kill children, and hear what became of them."""
+"""The supervisor's side of the zygote: start it, have it fork, signal and kill, and hear what became of children."""
 
 from __future__ import annotations
 

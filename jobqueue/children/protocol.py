@@ -22,8 +22,10 @@ from jobqueue.outcomes import Outcome
 
 INLINE_BYTES = 32 * 1024  # a larger payload travels as a memory file: one message must fit the socket's buffer
 MESSAGE_BYTES = 64 * 1024
-FRAME_HEAD = struct.Struct("!Icqq?dd")  # length of what follows it, kind, job id, lease epoch, waits, seconds, CPU seconds
-WORK_HEAD = struct.Struct("!cqqhhiBB")  # kind, job id, lease epoch, attempt, allowed, payload bytes, lengths of type and queue
+# length of what follows it, kind, job id, lease epoch, waits, run seconds, CPU seconds
+FRAME_HEAD = struct.Struct("!Icqq?dd")
+# kind, job id, lease epoch, attempt, attempts allowed, payload bytes, lengths of type and queue
+WORK_HEAD = struct.Struct("!cqqhhiBB")
 FD_BYTES = socket.CMSG_SPACE(4)
 
 # Reasons for which a running handler is stopped.
@@ -58,8 +60,14 @@ def send_message(sock: socket.socket, item: Work | Notice) -> None:
     job_type, queue, body = item.job_type.encode(), item.queue.encode(), item.payload.encode()
     inline = len(body) <= INLINE_BYTES
     head = WORK_HEAD.pack(
-        b"J" if inline else b"F", item.id, item.lease_epoch, item.attempt, item.max_attempts, item.payload_bytes,
-        len(job_type), len(queue),
+        b"J" if inline else b"F",
+        item.id,
+        item.lease_epoch,
+        item.attempt,
+        item.max_attempts,
+        item.payload_bytes,
+        len(job_type),
+        len(queue),
     )
     if inline:
         sock.send(b"".join((head, job_type, queue, body)))
@@ -113,7 +121,9 @@ class Report(NamedTuple):
     waits: bool = False
 
 
-def frame(kind: str, run: tuple[int, int], body: str = "", *, waits: bool = False, seconds: float = 0, cpu: float = -1) -> bytes:
+def frame(
+    kind: str, run: tuple[int, int], body: str = "", *, waits: bool = False, seconds: float = 0, cpu: float = -1
+) -> bytes:
     """Return a frame about one run; `seconds` and `cpu` (below 0: not known) are a good end's."""
     data = body.encode()
     return FRAME_HEAD.pack(FRAME_HEAD.size - 4 + len(data), kind.encode(), run[0], run[1], waits, seconds, cpu) + data

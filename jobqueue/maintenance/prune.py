@@ -76,7 +76,8 @@ class Prune:
 
     def _keep_first(self, status: Status, age: timedelta) -> None:
         row = self._run(
-            "SELECT id FROM jobqueue_job WHERE status = %(status)s AND finished_at < statement_timestamp() - %(age)s::interval"
+            "SELECT id FROM jobqueue_job WHERE status = %(status)s"
+            " AND finished_at < statement_timestamp() - %(age)s::interval"
             " AND NOT (id = ANY (%(kept)s::bigint[])) ORDER BY finished_at, id LIMIT 1",
             {"status": int(status), "age": age, "kept": sorted(self.kept)},
         )

@@ -94,6 +94,20 @@ class JobManager(EnqueueMixin, AttemptMixin):
 
         return self._move(ids, "discard", one_batch)
 
+    def release_stuck(self, ids: int | Iterable[int], *, reason: str = "") -> Moved:
+        """Give stuck running jobs back, uncharged; whatever their old workers still send is refused.
+
+        A job with a cancel request becomes CANCELLED. Raises InvalidTransition for a single id that is not stuck.
+        """
+
+        def one_batch(batch: Sequence[int], moved: Moved) -> None:
+            rows = moving.release_stuck(self.run_sql, ids=batch, reason=reason)
+            moved.changed |= {row[0]: row[1] for row in rows}
+            self._wake({queue for _, status, _, queue in rows if status == Status.PENDING})
+            tell_workers(connections[self.write_db], {worker_id for _, _, worker_id, _ in rows if worker_id})
+
+        return self._move(ids, "release", one_batch)
+
     def _wake(self, queues: set[str]) -> None:
         if queues:
             wake_after_commit(connections[self.write_db], queues)

@@ -10,6 +10,7 @@ from jobqueue import sql
 from jobqueue.conf import get_settings
 from jobqueue.states import Status
 
+from .querysets import patience
 from .rows import Moved, Run
 
 
@@ -46,6 +47,22 @@ def discard(run: Run, *, ids: Sequence[int], reason: str) -> list[int]:
     return [row[0] for row in run(sql.DISCARD_JOBS, {"ids": list(ids), "reason": reason})]
 
 
+def release_stuck(run: Run, *, ids: Sequence[int], reason: str) -> list[tuple[int, int, str | None, str]]:
+    """Give stuck jobs back. Returns (id, status, worker that loses it, queue) of each that was stuck."""
+    seconds, patient = patience()
+    rows = run(
+        sql.RELEASE_STUCK_JOBS,
+        {
+            "ids": list(ids),
+            "reason": reason,
+            "patience_seconds": seconds,
+            "patient_types": list(patient),
+            "patient_seconds": list(patient.values()),
+        },
+    )
+    return [(row[0], row[1], row[2], row[3]) for row in rows]
+
+
 def explain_refused(run: Run, *, ids: Sequence[int], moved: Moved, wanted: str) -> None:
     """Fill in why each id that was not changed was refused: gone, in another status, or blocked by another job."""
     missing = [job_id for job_id in ids if job_id not in moved.changed and job_id not in moved.refused]
@@ -58,6 +75,8 @@ def explain_refused(run: Run, *, ids: Sequence[int], moved: Moved, wanted: str) 
             moved.refused[job_id] = "no such job"
         elif blockers.get(job_id):
             moved.refused[job_id] = f"blocked by #{blockers[job_id]}"
+        elif wanted == "release" and statuses[job_id] == Status.RUNNING:
+            moved.refused[job_id] = "is not stuck: its worker holds the lease"
         else:
             moved.refused[job_id] = f"is {Status(statuses[job_id]).name}"
 

@@ -21,6 +21,15 @@ else:
     QuerySetBase = models.QuerySet
 
 
+def patience() -> tuple[float, dict[str, float]]:
+    """Return how long a run may take before it is stuck, in seconds: of any type, and of the types that may take longer."""
+    settings = get_settings()
+    durations = [(handler.name, handler.limits.duration or 0) for handler in registry]
+    return settings.STUCK_AFTER_SECONDS, {
+        name: duration + 60 for name, duration in durations if duration + 60 > settings.STUCK_AFTER_SECONDS
+    }
+
+
 class JobQuerySet(QuerySetBase):
     """Names the rows that people and code ask for."""
 
@@ -35,14 +44,9 @@ class JobQuerySet(QuerySetBase):
     def stuck(self) -> JobQuerySet:
         """Return running jobs whose lease ran out, or that run longer than max(STUCK_AFTER, own deadline + 60 s)."""
         now = Func(template="statement_timestamp()", output_field=models.DateTimeField())
-        settings = get_settings()
-        patient = {
-            name: max(settings.STUCK_AFTER_SECONDS, duration + 60)
-            for name, duration in ((handler.name, handler.limits.duration or 0) for handler in registry)
-            if duration + 60 > settings.STUCK_AFTER_SECONDS
-        }
+        seconds_of_all, patient = patience()
         started = Greatest(F("run_started_at"), F("claimed_at"))
-        late = Q(started__lt=now - timedelta(seconds=settings.STUCK_AFTER_SECONDS)) & ~Q(job_type__in=list(patient))
+        late = Q(started__lt=now - timedelta(seconds=seconds_of_all)) & ~Q(job_type__in=list(patient))
         for name, seconds in patient.items():
             late |= Q(job_type=name, started__lt=now - timedelta(seconds=seconds))
         return self.filter(status=Status.RUNNING).annotate(started=started).filter(Q(lease_until__lt=now) | late)

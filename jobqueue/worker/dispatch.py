@@ -30,7 +30,6 @@ from .endings import new_ending
 from .holding import Held, HeldJobs, boottime
 from .pool import Child, Pool
 from .queues import QueuePlan
-
 from .threads import DatabaseThread, Quietly
 
 if TYPE_CHECKING:
@@ -83,6 +82,7 @@ class Dispatch:
         self._short: set[str] = set()  # queues that had less than was asked for
         self._connects = 0
         self._quietly = Quietly()
+        self._hinted = False
 
     # -- how much -------------------------------------------------------------------------------------------------
 
@@ -94,7 +94,7 @@ class Dispatch:
         return max(1, min(DEEPEST, int(AHEAD_SECONDS / max(self.mean_seconds, 1e-6))))
 
     def learn(self, run_seconds: float) -> None:
-        """Take the run time of an ended job into the mean; a longer one counts at once, shorter ones little by little."""
+        """Take the run time of an ended job into the mean: longer ones weigh more than shorter ones."""
         mean = self.mean_seconds
         if mean is None:
             self.mean_seconds = run_seconds
@@ -129,6 +129,7 @@ class Dispatch:
         names = {queue for queue in queues if self._plan.serves(queue)}
         self._plan.learnt |= names
         self._short -= names
+        self._hinted = True
         self._hungry, self._next_at = True, 0.0
 
     def look_again(self) -> None:
@@ -157,6 +158,7 @@ class Dispatch:
             self._submit_claim(free, now)
 
     def _submit_claim(self, free: int, now: float) -> None:
+        self._hinted = False
         if self.budget is not None:
             free = min(free, self.budget)
         takes = self._takes(free)
@@ -237,6 +239,9 @@ class Dispatch:
         """Nothing is due: sleep; but say so first, and look once more after saying it."""
         self._short.clear()
         self.found_nothing = True
+        if self._hinted:  # while that claim was under way: it may have looked too early
+            self._next_at = 0.0
+            return
         if not self._idle and not self.closed and self._settings.NOTIFY:
             self._set_idle(now, idle=True)
             self._hungry, self._next_at = True, 0.0

@@ -1,4 +1,4 @@
-"""How an attempt is written down that did not tell its own end: killed, crashed, cut off, or stopped against its will."""
+"""How an attempt is written down that did not tell its own end: killed, crashed, cut off, or stopped."""
 
 from __future__ import annotations
 

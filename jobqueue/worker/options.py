@@ -16,7 +16,7 @@ from .queues import QueuePlan
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerOptions:
-    """The options of one boot. `worker_id` is unique per boot, whatever the name: a restart must not look like its past."""
+    """The options of one boot. `worker_id` is unique per boot: a restart must not look like its own past."""
 
     worker_id: str
     name: str

@@ -48,7 +48,7 @@ class QueuePlan:
         return plan
 
     def check_slots(self, slots: int) -> None:
-        """Raise ConfigurationError when more slots are reserved than there are, or none is left for the other queues."""
+        """Raise ConfigurationError when more slots are reserved than there are, or none is left for the others."""
         wanted = sum(self.reserved.values())
         others = self.every or len(self.named) > len(self.reserved)
         if wanted > slots or (others and wanted == slots):
@@ -73,8 +73,8 @@ class QueuePlan:
     ) -> list[tuple[str, int]]:
         """Deal the free places among the queues; a place is a slot, `depth` times over where jobs are short.
 
-        `held` counts the jobs held by queue. First each queue's own free places, then the common ones, dealt round-robin
-        with another queue first each time. Returns (queue, how many to claim), in the order to claim.
+        `held` counts the jobs held by queue. First each queue's own free places, then the common ones, dealt
+        round-robin with another queue first each time. Returns (queue, how many to claim), in the order to claim.
         """
         names = [name for name in self.names() if name not in set(skip)]
         own = {name: count * depth for name, count in self.reserved.items()}

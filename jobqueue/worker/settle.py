@@ -107,7 +107,7 @@ class Settler:
             settled |= self._settle_endings(endings)
         if releases:
             settled |= leasing.release(run, worker_id=worker_id, releases=releases)
-        missing = [(end.id, end.lease_epoch) for end in (*dones, *endings) if end.id not in settled]
+        missing = [held.fence for held, end in batch if end.id not in settled and not isinstance(end, Release)]
         if missing:
             settled |= settling.accepted_before(run, worker_id=worker_id, items=missing)
         return settled
@@ -127,9 +127,17 @@ class Settler:
         described = describe(error, max_bytes=1000)
         text = f"the result cannot be stored: {described.text}"
         failed = Ending(
-            done.id, done.lease_epoch, Outcome.FAILED, "retry", error_class="jobqueue.exceptions.ResultError", error_text=text,
-            fingerprint="result-not-storable", run_seconds=done.run_seconds, cpu_seconds=done.cpu_seconds, costs=done.costs,
-        )  # fmt: skip
+            done.id,
+            done.lease_epoch,
+            Outcome.FAILED,
+            "retry",
+            error_class="jobqueue.exceptions.ResultError",
+            error_text=text,
+            fingerprint="result-not-storable",
+            run_seconds=done.run_seconds,
+            cpu_seconds=done.cpu_seconds,
+            costs=done.costs,
+        )
         return self._settle_endings([failed])
 
     def _refuse_ending(self, ending: Ending, error: Exception) -> dict[int, int]:

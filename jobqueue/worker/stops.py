@@ -90,7 +90,7 @@ class Stops:
         self.ask(held, LEASE_LOST)
 
     def cancel(self, held: Held) -> bool:
-        """Stop a job that somebody asked to cancel. Returns False when it never began: then it can be settled at once."""
+        """Stop a job that somebody asked to cancel. Returns False when it never began: it can be settled at once."""
         self._take_back(held)
         self.ask(held, CANCEL)
         return held.started is not None

@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 from django.db import DatabaseError, InterfaceError, OperationalError
@@ -55,7 +56,7 @@ class Inbox:
 
 
 class Quietly:
-    """Log an expected fault once, then at most every ten seconds with a count: a database away must not flood the log."""
+    """Log an expected fault at most every ten seconds, with a count of what was left out meanwhile."""
 
     def __init__(self) -> None:
         self._last, self._left_out = float("-inf"), 0
@@ -65,7 +66,7 @@ class Quietly:
         if time.monotonic() - self._last < LOG_EVERY_SECONDS:
             self._left_out += 1
             return
-        logger.warning(message + " (left out since: %s)", *arguments, self._left_out)
+        logger.warning("%s (left out: %s)", message % arguments, self._left_out)
         self._last, self._left_out = time.monotonic(), 0
 
 
@@ -114,7 +115,7 @@ class DatabaseThread(threading.Thread):
         while (item := self._tasks.get()) is not None:
             task, then, keep_trying = item
             result, error = self._try(task, keep_trying)
-            self._inbox.put(lambda then=then, result=result, error=error: self._answer(then, result, error))  # type: ignore[misc]
+            self._inbox.put(partial(self._answer, then, result, error))
         self.session.close()
 
     def close(self, timeout: timedelta = timedelta(seconds=1)) -> None:
