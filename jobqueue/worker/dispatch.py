@@ -154,7 +154,9 @@ class Dispatch:
         if self.closed or self._thread.busy or now < self._next_at or len(self._settler) > MOST_UNSETTLED:
             return
         free, places = self._free(now)
-        if free and (free * 2 >= places or free >= DEEPEST):
+        # By halves, so that claims stay large; but a slot with nothing to do never waits for that.
+        starving = any(child.accepts() and len(child.queue) < child.slots for child in self._pool.children.values())
+        if free and (starving or free * 2 >= places or free >= DEEPEST):
             self._submit_claim(free, now)
 
     def _submit_claim(self, free: int, now: float) -> None:

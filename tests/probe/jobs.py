@@ -5,7 +5,7 @@ import os
 import time
 from typing import Any
 
-from jobqueue import Backoff, Discard, Retry, Snooze, job
+from jobqueue import Backoff, Discard, Limits, Retry, Snooze, job
 
 
 @job("probe.ok")
@@ -67,3 +67,14 @@ def discard(context: Any, *, reason: str = "not needed") -> None:
 def impatient(context: Any) -> None:
     """Declare everything that an enqueue may leave out."""
     raise RuntimeError("boom")
+
+
+@job("probe.stamp")
+def stamp(context: Any) -> float:
+    """Tell when the handler's first line ran, by the host's clock."""
+    return time.time()
+
+
+@job("probe.patient", limits=Limits(duration=1_000))
+def patient(context: Any) -> None:
+    """Be allowed to take longer than the settings call stuck."""
