@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -43,10 +44,12 @@ class Context:
     `max_attempts`; `lease_epoch` grows with every run over the whole life of the job.
     """
 
-    __slots__ = ("_completed", "_reporter", "_started", "_work", "_worker_id", "costs")
+    __slots__ = ("_completed", "_cpu_seconds", "_reporter", "_started", "_work", "_worker_id", "costs")
 
-    def __init__(self, work: Work, worker_id: str, reporter: Reporter) -> None:
-        self._work, self._worker_id, self._reporter = work, worker_id, reporter
+    def __init__(
+        self, work: Work, worker_id: str, reporter: Reporter, *, cpu_seconds: Callable[[], float] = lambda: 0.0
+    ) -> None:
+        self._work, self._worker_id, self._reporter, self._cpu_seconds = work, worker_id, reporter, cpu_seconds
         self._started = time.monotonic()
         self._completed: str | None = None
         self.costs: list[CostLine] = []
@@ -138,6 +141,7 @@ class Context:
                     "lease_epoch": self._work.lease_epoch,
                     "result": text,
                     "run_seconds": time.monotonic() - self._started,
+                    "cpu_seconds": self._cpu_seconds(),
                     "cost": str(total_cost(self.costs)),
                     "cost_lines": cost_lines_json(self.costs),
                 },

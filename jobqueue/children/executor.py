@@ -74,7 +74,7 @@ class Executor:
     def execute(self, work: Work) -> None:
         """Run one job to its end, settle it and tell the receivers."""
         token = current_job.set(CurrentJob(work.id, work.job_type, work.attempt, work.lease_epoch))
-        run = _Run(work, Context(work, self._worker_id, self._reporter), self._cpu_clock)
+        run = _Run(work, self._worker_id, self._reporter, self._cpu_clock)
         try:
             self._attempt(run)
         finally:
@@ -116,13 +116,17 @@ class _Run:
 
     __slots__ = ("_cpu_clock", "_cpu_started", "_started", "context", "handler", "work")
 
-    def __init__(self, work: Work, context: Context, cpu_clock: Callable[[], float]) -> None:
-        self.work, self.context = work, context
+    def __init__(self, work: Work, worker_id: str, reporter: Reporter, cpu_clock: Callable[[], float]) -> None:
+        self.work = work
+        self.context = Context(work, worker_id, reporter, cpu_seconds=self._cpu_seconds)
         self.handler: Handler | None = None
         self._cpu_clock, self._cpu_started, self._started = cpu_clock, cpu_clock(), time.monotonic()
 
+    def _cpu_seconds(self) -> float:
+        return max(0.0, self._cpu_clock() - self._cpu_started)
+
     def _figures(self) -> tuple[float, float]:
-        return time.monotonic() - self._started, max(0.0, self._cpu_clock() - self._cpu_started)
+        return time.monotonic() - self._started, self._cpu_seconds()
 
     def done(self, value: Any) -> Done:
         """Return a good end. Raises ResultError when the result cannot be stored."""
@@ -204,8 +208,9 @@ def has_receivers(signal: Signal, sender: str) -> bool:
 
 def announce(run: _Run, end: Done | Ending | Release, status: int) -> None:
     """Send the signal that follows a verdict; a receiver that raises is logged once and changes nothing."""
-    if isinstance(end, Done):
-        _send(signals.job_done, run, result=json.loads(end.result))
+    if status == Status.DONE:  # even where the handler failed after context.complete() was committed
+        text = end.result if isinstance(end, Done) else run.context.completed
+        _send(signals.job_done, run, result=json.loads(text or "null"))
     elif isinstance(end, Ending):
         name, arguments = signal_for(end, status)
         if name is not None:

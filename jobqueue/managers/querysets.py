@@ -22,7 +22,7 @@ else:
 
 
 def patience() -> tuple[float, dict[str, float]]:
-    """Return how long a run may take before it is stuck, in seconds: of any type, and of the types that may take longer."""
+    """Return how many seconds a run may take before it is stuck: of any type, and of each that may take longer."""
     settings = get_settings()
     durations = [(handler.name, handler.limits.duration or 0) for handler in registry]
     return settings.STUCK_AFTER_SECONDS, {

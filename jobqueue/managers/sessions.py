@@ -205,7 +205,7 @@ class Session:
         wrapper.settings_dict = {**wrapper.settings_dict, "OPTIONS": options, "CONN_MAX_AGE": None, "AUTOCOMMIT": True}
         self._wrapper = wrapper  # type: ignore[assignment]
         wrapper.inc_thread_sharing()  # abort() comes from the thread that watches
-        wrapper.connect()
+        wrapper.ensure_connection()  # connect() alone would raise the errors of psycopg, not those of Django
 
     def _after_error(self, error: DatabaseError) -> None:
         wrapper = self._wrapper

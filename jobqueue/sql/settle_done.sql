@@ -20,7 +20,7 @@ settled AS (
        SET status = 3 /* DONE */, outcome = 1 /* done */, result = held.result::jsonb, finished_at = statement_timestamp(),
            run_started_at = statement_timestamp() - make_interval(secs => held.run_seconds),
            first_started_at = COALESCE(job.first_started_at, statement_timestamp() - make_interval(secs => held.run_seconds)),
-           lease_until = NULL, unknown_since = NULL, cpu_seconds = held.cpu_seconds, peak_memory_bytes = held.peak_memory,
+           lease_until = NULL, unknown_since = NULL, progress = NULL, cpu_seconds = held.cpu_seconds, peak_memory_bytes = held.peak_memory,
            cost_last = held.cost, cost_total = job.cost_total + held.cost, updated_at = statement_timestamp()
       FROM held
      WHERE job.id = held.id AND job.status + 0 = 2 /* RUNNING */

@@ -81,18 +81,19 @@ class Claims:
         """The queues that are claimed with floors now."""
         return set(self._slow)
 
-    def claim(self, takes: Sequence[tuple[str, int]]) -> list[ClaimedJob]:
-        """Claim up to so many jobs of each queue; all queues that are not slow in one statement."""
-        slow = [(queue, take) for queue, take in takes if queue in self._slow]
+    def claim(self, takes: Sequence[tuple[str, int]], *, total: int) -> list[ClaimedJob]:
+        """Claim up to so many jobs of each queue and up to `total`; all queues that are not slow in one statement."""
         quick = [(queue, take) for queue, take in takes if queue not in self._slow]
-        jobs = self._claim_fully(quick) if quick else []
+        slow = [(queue, take) for queue, take in takes if queue in self._slow]
+        jobs = self._claim_fully(quick, total) if quick else []
         for queue, take in slow:
-            jobs += self._claim_slow(queue, take)
+            if len(jobs) < total:
+                jobs += self._claim_slow(queue, min(take, total - len(jobs)))
         return jobs
 
-    def _claim_fully(self, takes: Sequence[tuple[str, int]]) -> list[ClaimedJob]:
+    def _claim_fully(self, takes: Sequence[tuple[str, int]], total: int) -> list[ClaimedJob]:
         began = time.monotonic()
-        jobs = self._claim([Span(queue, take) for queue, take in takes])
+        jobs = self._claim([Span(queue, take) for queue, take in takes], total)
         seconds = time.monotonic() - began
         slow = _is_slow(seconds, len(jobs))
         for queue, _ in takes:

@@ -13,14 +13,15 @@ from __future__ import annotations
 import logging
 import random
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
 
 from jobqueue.conf import JobQueueSettings
 from jobqueue.exceptions import HandlerImportError, UnknownJobType
-from jobqueue.managers import Ending, Release, leasing
+from jobqueue.managers import ClaimedJob, Ending, Release, leasing
 from jobqueue.managers.counting import pending_queues
 from jobqueue.outcomes import Outcome
 from jobqueue.registry import PolicyTable
@@ -29,7 +30,7 @@ from .claims import Claims
 from .endings import new_ending
 from .holding import Held, HeldJobs, boottime
 from .pool import Child, Pool
-from .queues import QueuePlan
+from .queues import Deal, QueuePlan
 from .threads import DatabaseThread, Quietly
 
 if TYPE_CHECKING:
@@ -44,8 +45,30 @@ RECALL_SECONDS = 0.1
 RELEASE_SECONDS = 0.15
 BUSY_PAUSE_SECONDS = 0.005
 FAILED_PAUSE_SECONDS = 0.5
+SHORT_SECONDS = 0.1
 MOST_UNSETTLED = 1_000  # a settle that cannot keep up must hold the claims back
 MARK_SECONDS = 1.0
+
+
+class Claimed(NamedTuple):
+    """What one claim brought: the jobs, the queues that had less than was asked for, whether any queue was asked."""
+
+    held: list[Held]
+    short: set[str]
+    asked: bool
+    at: float
+
+
+def _fallen_short(deals: Iterable[Deal], jobs: Iterable[ClaimedJob]) -> set[str]:
+    """Return the queues that had less than was asked for, where the statement's total was not the reason."""
+    left = Counter(job.queue for job in jobs)
+    short: set[str] = set()
+    for takes, total in deals:
+        got = {queue: min(left[queue], take) for queue, take in takes}
+        left.subtract(got)
+        if sum(got.values()) < total:
+            short |= {queue for queue, take in takes if got[queue] < take}
+    return short
 
 
 class Dispatch:
@@ -80,6 +103,7 @@ class Dispatch:
         self._hungry, self._next_at, self._idle, self._idle_since = True, 0.0, False, 0.0
         self._learn_at = 0.0
         self._short: set[str] = set()  # queues that had less than was asked for
+        self._short_since = 0.0
         self._connects = 0
         self._quietly = Quietly()
         self._hinted = False
@@ -161,68 +185,60 @@ class Dispatch:
 
     def _submit_claim(self, free: int, now: float) -> None:
         self._hinted = False
+        if now - self._short_since > SHORT_SECONDS:
+            self._short.clear()  # jobs may have come meanwhile, and nobody tells a worker that is not idle
         if self.budget is not None:
             free = min(free, self.budget)
-        takes = self._takes(free)
         learn = self._plan.every and (not self._hungry or now >= self._learn_at)
-        if not takes and not learn:
+        deals = self._deals(free)
+        if deals or learn:
+            self._thread.submit(partial(self._claim, free, deals, learn=learn), self._claimed)
+        else:
             self._rest(now)
-            return
-        self._thread.submit(
-            lambda: self._claim(takes, free, learn=learn), lambda result, error: self._claimed(takes, result, error)
-        )
 
-    def _takes(self, free: int) -> list[tuple[str, int]]:
+    def _deals(self, free: int) -> list[Deal]:
         counts: dict[str, int] = {}
         for held in self._held.all():
             if not held.ended:
                 counts[held.job.queue] = counts.get(held.job.queue, 0) + 1
-        takes, left = [], free
-        for queue, take in self._plan.takes(slots=self._pool.slots, depth=self.depth, held=counts, skip=self._short):
-            if left > 0:
-                takes.append((queue, min(take, left)))
-                left -= takes[-1][1]
-        return takes
+        return self._plan.deals(free=free, depth=self.depth, held=counts, skip=self._short)
 
-    def _claim(self, takes: list[tuple[str, int]], free: int, *, learn: bool) -> tuple[list[Held], float]:
+    def _claim(self, free: int, deals: list[Deal], *, learn: bool) -> Claimed:
         """Claim, on the database thread; jobs are held from here on."""
         run = self._thread.session.run
         if learn:
             self._plan.learnt = set(pending_queues(run))
             self._learn_at = time.monotonic() + self._poll.total_seconds()
-            takes[:] = self._takes(free)
+            deals = self._deals(free)
         sent = boottime()
-        jobs = self.claims.claim(takes) if takes else []
+        jobs = [job for deal in deals for job in self.claims.claim(deal.takes, total=deal.total)]
         held = [Held(job, sent + self._lease.total_seconds()) for job in jobs]
         self._held.add(held)
         if self._thread.session.connects != self._connects:
             # A claim whose answer was lost with the connection may have leased rows that nobody works on.
             leasing.release_strays(run, worker_id=self._worker_id, held=self._held.ids())
             self._connects = self._thread.session.connects
-        return held, time.monotonic()
+        return Claimed(held, _fallen_short(deals, jobs), bool(deals), time.monotonic())
 
-    def _claimed(
-        self, takes: list[tuple[str, int]], result: tuple[list[Held], float] | None, error: Exception | None
-    ) -> None:
+    def _claimed(self, result: Claimed | None, error: Exception | None) -> None:
         now = time.monotonic()
         if result is None:
             self._quietly.warning("claim failed error=%s", str(error).strip().split("\n")[0])
             self._next_at = now + FAILED_PAUSE_SECONDS
             return
-        found, self.claimed_at = result
+        self.claimed_at = result.at
         if self.budget is not None:
-            self.budget -= len(found)
+            self.budget -= len(result.held)
             self.closed = self.closed or self.budget <= 0
-        for item in found:
+        for item in result.held:
             self._admit(item, now)
-        got: dict[str, int] = {}
-        for item in found:
-            got[item.job.queue] = got.get(item.job.queue, 0) + 1
-        self._short |= {queue for queue, take in takes if got.get(queue, 0) < take}
+        if result.short and not self._short:
+            self._short_since = now
+        self._short |= result.short
         self.hand_out(now)
-        if found:
+        if result.held:
             self._after_some(now)
-        elif takes and not self._short.issuperset(self._plan.names()):
+        elif result.asked and not self._short.issuperset(self._plan.names()):
             self._next_at = 0.0  # some queue was not asked yet
         else:
             self._rest(now)
@@ -246,7 +262,7 @@ class Dispatch:
             return
         if not self._idle and not self.closed and self._settings.NOTIFY:
             self._set_idle(now, idle=True)
-            self._hungry, self._next_at = True, 0.0
+            self._hungry, self._next_at, self._learn_at = True, 0.0, 0.0
             return
         self._hungry = False
         self._next_at = now + self._poll.total_seconds() * random.uniform(0.75, 1.0)

@@ -21,7 +21,7 @@ class WorkerOptions:
     worker_id: str
     name: str
     alias: str
-    queues: str = "default"
+    queues: str = "*"
     job_types: tuple[str, ...] = ()
     processes: int
     threads: int
@@ -41,7 +41,7 @@ class WorkerOptions:
             msg = f"--name must be 1 to 40 bytes of printable text, not {name!r}"
             raise ConfigurationError(msg)
         defaults: dict[str, object] = {
-            "queues": "default",
+            "queues": "*",
             "job_types": (),
             "processes": settings.PROCESSES or len(os.sched_getaffinity(0)),
             "threads": settings.THREADS,

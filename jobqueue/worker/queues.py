@@ -4,9 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from jobqueue.exceptions import ConfigurationError, InvalidName
 from jobqueue.payloads import check_name
+
+
+class Deal(NamedTuple):
+    """What to claim in one statement: up to so many of each queue, in this order, and never more than `total`."""
+
+    takes: list[tuple[str, int]]
+    total: int
 
 
 @dataclass(slots=True)
@@ -68,24 +76,21 @@ class QueuePlan:
         """Tell whether a queue is served."""
         return self.every or queue in self.named
 
-    def takes(
-        self, *, slots: int, depth: int, held: Mapping[str, int], skip: Iterable[str] = ()
-    ) -> list[tuple[str, int]]:
-        """Deal the free places among the queues; a place is a slot, `depth` times over where jobs are short.
+    def deals(self, *, free: int, depth: int, held: Mapping[str, int], skip: Iterable[str] = ()) -> list[Deal]:
+        """Deal `free` places among the queues; a place is a slot, `depth` times over where jobs are short.
 
-        `held` counts the jobs held by queue. First each queue's own free places, then the common ones, dealt
-        round-robin with another queue first each time. Returns (queue, how many to claim), in the order to claim.
+        `held` counts the jobs held by queue. First what each queue has reserved and not filled, then the common places:
+        every queue may take its share of them, rounded up, and all together no more than there are; another queue comes
+        first each time. Nothing but its own queue ever fills a reserved place.
         """
         names = [name for name in self.names() if name not in set(skip)]
-        own = {name: count * depth for name, count in self.reserved.items()}
-        common = (slots - sum(self.reserved.values())) * depth
-        for name, count in held.items():
-            common -= max(0, count - own.get(name, 0))
-        dealt = {name: max(0, own.get(name, 0) - held.get(name, 0)) for name in names}
+        own = {name: max(0, count * depth - held.get(name, 0)) for name, count in self.reserved.items()}
+        dealt = [(name, min(own[name], free)) for name in names if own.get(name, 0) > 0]
+        deals = [Deal(dealt, min(sum(take for _, take in dealt), free))] if dealt and free > 0 else []
+        common = free - sum(own.values())
         if names and common > 0:
             self._turn = (self._turn + 1) % len(names)
             names = names[self._turn :] + names[: self._turn]
-            share, rest = divmod(common, len(names))
-            for place, name in enumerate(names):
-                dealt[name] += share + (place < rest)
-        return [(name, dealt[name]) for name in names if dealt[name] > 0]
+            share = -(-common // len(names))
+            deals.append(Deal([(name, share) for name in names], common))
+        return deals

@@ -204,10 +204,21 @@ class Supervisor:
             self._watch_at = now + WATCH_SECONDS
             for session in self._sessions():
                 session.abort_if_unanswered()
+            self._check_threads()
+
+    def _check_threads(self) -> None:
+        """Raise when a thread has died of an error of ours (on standard error): half a worker is worse than none."""
+        dead = [thread.name for thread in self._threads() if not thread.is_alive()]
+        if dead:
+            msg = f"the worker ends, its threads died: {', '.join(dead)}; its jobs come back when their leases run out"
+            raise RuntimeError(msg)
+
+    def _threads(self) -> list[DatabaseThread | Heartbeat | Listener | Maintenance]:
+        others = [thread for thread in (self.listener, self.maintenance) if thread is not None]
+        return [self.claimer, self.settling, self.heartbeat, *others]
 
     def _sessions(self) -> list[Session]:
-        others = [thread.session for thread in (self.listener, self.maintenance) if thread is not None]
-        return [self.claimer.session, self.settling.session, self.heartbeat.session, *others]
+        return [thread.session for thread in self._threads()]
 
     def _timeout(self, now: float) -> float:
         times = [

@@ -42,7 +42,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Declare the options; what is left out comes from the settings."""
-        parser.add_argument("--queues", help='queues to serve: "default", "mail:2,default", "*" (default: default)')
+        parser.add_argument("--queues", help='queues to serve: "default", "mail:2,default,*" (default: *, all of them)')
         parser.add_argument("--job-types", help="serve the home queues of these types instead; comma-separated")
         parser.add_argument("--processes", type=int, help="child processes (default: the cores)")
         parser.add_argument("--threads", type=int, help="jobs a child runs at a time (default: 1)")

@@ -1,0 +1,190 @@
+"""The only door through which a person changes the state of jobs: retry, discard, cancel, release.
+
+Admin, commands and HTTP views call these functions. Each checks the actor's permission, takes ids or a QuerySet of any
+size, and works through it in ascending ids, a batch of 1,000 a transaction: what is done stays done when the rest is
+interrupted, and the audit row (models.Action) of a batch is committed with it or not at all. A QuerySet is bounded by
+the newest id at the start and every id is met once: jobs that die again as fast as they are retried are not
+met again. Within a caller's transaction all of it is that transaction's, and nothing is kept if it rolls back.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from django.core.exceptions import PermissionDenied
+from django.db import models, transaction
+
+from jobqueue.models import Action, Job
+
+if TYPE_CHECKING:
+    from jobqueue.managers import JobManager, Moved
+
+logger = logging.getLogger("jobqueue.operations")
+
+BATCH: Final = 1_000
+#: Ids are read this many at a time: sorting a large filtered set again for every batch would cost more than the work.
+CHUNK: Final = 50_000
+LARGEST_ID: Final = 2**63 - 1
+REASON_CHARACTERS: Final = 500
+
+#: The permission that a user needs for each action.
+PERMISSIONS: Final = {name: f"jobqueue.{name}_job" for name in ("retry", "discard", "cancel", "release")}
+
+# What failed together in one outage should not come back together. A hundred jobs a second, for ten minutes at most.
+SPREAD_FROM: Final = 100
+SPREAD_A_JOB: Final = timedelta(milliseconds=10)
+LONGEST_SPREAD: Final = timedelta(minutes=10)
+
+
+class User(Protocol):
+    """What is asked of the user who acts; django.contrib.auth's users answer it."""
+
+    def has_perm(self, perm: str) -> bool:
+        """Tell whether the user may."""
+
+    def get_username(self) -> str:
+        """Return the name for the audit."""
+
+
+@dataclass(slots=True)
+class Report:
+    """What an action did: the ids that changed (so does a running job asked to stop), and why others did not."""
+
+    changed: list[int] = field(default_factory=list)
+    refused: dict[int, str] = field(default_factory=dict)
+
+
+Targets = int | Iterable[int] | models.QuerySet[Any]
+
+
+def retry(
+    targets: Targets, *, actor: User | str, reason: str = "", spread: timedelta | None = None, using: str | None = None
+) -> Report:
+    """Put dead letters back with a fresh budget of attempts, due at random within `spread` from now.
+
+    None spreads 100 jobs and more by themselves (default_spread()); timedelta(0) makes all due at once. Refused: jobs
+    that are not dead, and `blocked by #id` where another job holds or outranks the dedupe key. Raises PermissionDenied,
+    and ValueError for a negative spread.
+    """
+    if spread is not None and spread < timedelta(0):
+        msg = f"spread must not be negative, not {spread}"
+        raise ValueError(msg)
+
+    def redrive(manager: JobManager, ids: list[int], seen: int) -> Moved:
+        return manager.redrive(ids, spread=default_spread(seen) if spread is None else spread)
+
+    return _act("retry", targets, actor, _clean(reason), using, redrive)
+
+
+def discard(targets: Targets, *, actor: User | str, reason: str = "", using: str | None = None) -> Report:
+    """Discard dead letters: they become CANCELLED and are pruned as such. Raises PermissionDenied."""
+    why = _clean(reason)
+    return _act("discard", targets, actor, why, using, lambda manager, ids, _: manager.discard(ids, reason=why))
+
+
+def cancel(targets: Targets, *, actor: User | str, reason: str = "", using: str | None = None) -> Report:
+    """Cancel jobs: waiting ones at once, running ones by a request to their worker. Raises PermissionDenied."""
+    why = _clean(reason)
+    return _act("cancel", targets, actor, why, using, lambda manager, ids, _: manager.cancel(ids, reason=why))
+
+
+def release(targets: Targets, *, actor: User | str, reason: str = "", using: str | None = None) -> Report:
+    """Give stuck running jobs back to the queue, uncharged; what their old workers still send is refused.
+
+    Refused: jobs that are not stuck (QuerySet.stuck()): a living worker holds their lease. Raises PermissionDenied.
+    """
+    why = _clean(reason)
+    return _act("release", targets, actor, why, using, lambda manager, ids, _: manager.release_stuck(ids, reason=why))
+
+
+def default_spread(jobs: int) -> timedelta:
+    """Return over how long so many retried jobs become due when nobody says: at once below 100, at most ten minutes."""
+    return timedelta(0) if jobs < SPREAD_FROM else min(jobs * SPREAD_A_JOB, LONGEST_SPREAD)
+
+
+def check_permission(actor: User | str, action: str) -> None:
+    """Let a command (a str) and a user with the permission pass; log and refuse others with PermissionDenied."""
+    if isinstance(actor, str) or actor.has_perm(PERMISSIONS[action]):
+        return
+    logger.warning("action refused action=%s actor=%s permission=%s", action, name_of(actor), PERMISSIONS[action])
+    raise PermissionDenied(PERMISSIONS[action])
+
+
+def name_of(actor: User | str) -> str:
+    """Return the actor's name as the audit keeps it."""
+    return _clean(actor if isinstance(actor, str) else actor.get_username() or "anonymous")
+
+
+def _act(
+    action: str,
+    targets: Targets,
+    actor: User | str,
+    reason: str,
+    using: str | None,
+    move: Callable[[JobManager, list[int], int], Moved],
+) -> Report:
+    check_permission(actor, action)
+    manager = Job.objects.db_manager(using) if using else Job.objects
+    alias, report = manager.write_db, Report()
+    audit = Action(actor=name_of(actor), action=action, reason=reason)
+    for ids, seen in _batches(targets, manager, report):
+        with transaction.atomic(using=alias):
+            moved = move(manager, ids, seen)
+            _write_audit(audit, moved, alias)
+        report.changed += sorted(moved.changed)
+        report.refused |= moved.refused
+    logger.info(
+        "action done action=%s actor=%s changed=%s refused=%s",
+        *(action, audit.actor, len(report.changed), len(report.refused)),
+    )
+    return report
+
+
+def _write_audit(audit: Action, moved: Moved, alias: str) -> None:
+    """Keep who did what to which jobs, in the transaction of the batch; a batch that changed nothing leaves no row."""
+    if moved.changed:
+        ids = sorted(moved.changed)
+        Action.objects.using(alias).create(actor=audit.actor, action=audit.action, reason=audit.reason, job_ids=ids)
+
+
+def _batches(targets: Targets, manager: JobManager, report: Report) -> Iterator[tuple[list[int], int]]:
+    """Yield (ids of a batch, ascending, how many jobs were found so far), each id once."""
+    seen = 0
+    for chunk in _chunks(targets, manager):
+        outside = [job_id for job_id in chunk if not 0 < job_id <= LARGEST_ID]
+        report.refused |= dict.fromkeys(outside, "no such job")
+        inside = [job_id for job_id in chunk if 0 < job_id <= LARGEST_ID] if outside else chunk
+        seen += len(inside)
+        for start in range(0, len(inside), BATCH):
+            yield inside[start : start + BATCH], seen
+
+
+def _chunks(targets: Targets, manager: JobManager) -> Iterator[list[int]]:
+    if isinstance(targets, int):
+        yield [targets]
+    elif isinstance(targets, models.QuerySet):
+        # Read from the primary: a replica may not know yet which jobs have died.
+        yield from _walk(targets.using(manager.write_db), manager)
+    else:
+        yield sorted({int(job_id) for job_id in targets})
+
+
+def _walk(rows: models.QuerySet[Any], manager: JobManager) -> Iterator[list[int]]:
+    if rows.query.is_sliced or rows.query.combinator:  # neither can be filtered further
+        yield sorted(set(rows.values_list("pk", flat=True)))
+        return
+    newest = manager.using(manager.write_db).order_by("-pk").values_list("pk", flat=True).first() or 0
+    ids, last = rows.order_by("pk").values_list("pk", flat=True), 0
+    while chunk := list(ids.filter(pk__gt=last, pk__lte=newest)[:CHUNK]):
+        yield chunk
+        last = chunk[-1]
+
+
+def _clean(text: str) -> str:
+    """Return what the database can store of a text that a person typed."""
+    cut = text if len(text) <= REASON_CHARACTERS else text[: REASON_CHARACTERS - 1] + "…"
+    return cut.replace("\x00", "\\x00").encode("utf-8", "backslashreplace").decode()

@@ -1,0 +1,164 @@
+"""Run due jobs in the test's own process: deterministic, on Django's own connection, also inside a TestCase.
+
+    job = Job.objects.enqueue("documents.index", {"path": "a.pdf", "page_count": 1})
+    assert run_once() == [(job.pk, Status.DONE)]
+
+The handler runs through the very function that the worker's children use, and its end is settled by the same SQL, so
+payload checks, outcomes, retries, costs and signals are the real ones. What is not enforced here: limits on time and
+memory, since there is no process that could be killed (limits on the input are); and hooks of transaction.on_commit()
+run as Django's test classes have them run. A job of an unknown type is dead at once: no other worker could know it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from asgiref.sync import async_to_sync
+from django.db import connections, transaction
+
+from jobqueue.children.executor import Executor
+from jobqueue.children.protocol import Work
+from jobqueue.exceptions import JobQueueError
+from jobqueue.managers import CostLine, Done, Ending, Release, leasing, settling
+from jobqueue.models import Job
+from jobqueue.states import Status
+
+if TYPE_CHECKING:
+    from django.db.backends.base.base import BaseDatabaseWrapper
+
+WORKER_ID = "run_once"
+
+
+def run_once(limit: int = 1, queues: Sequence[str] | None = None) -> list[tuple[int, Status]]:
+    """Run up to `limit` due jobs, one after another, and return (job id, status after) of each.
+
+    The best one of all queues comes first, or of those named: by priority, run_after and id. A job that a handler
+    enqueues may be among them. A retry is due after its backoff only: to run it now, move its run_after by
+    ``Job.objects.filter(pk=…).update(run_after=…)``.
+    """
+    runner = _Runner()
+    return [runner.run(job) for job in _due_jobs(limit, queues)]
+
+
+def drain(queues: Sequence[str] | None = None, *, at_most: int = 10_000) -> list[tuple[int, Status]]:
+    """Run jobs until none is due, and return (job id, status after) of each run.
+
+    Raises JobQueueError after `at_most` runs: jobs that enqueue jobs have no end.
+    """
+    ran = run_once(at_most, queues)
+    if len(ran) == at_most and next(_due_jobs(1, queues), None) is not None:
+        msg = f"{at_most} jobs have run and more are due: do they enqueue one another for ever?"
+        raise JobQueueError(msg)
+    return ran
+
+
+def _due_jobs(limit: int, queues: Sequence[str] | None) -> Iterator[Job]:
+    """Claim due jobs one at a time: each claim sees what the run before it has done."""
+    for _ in range(limit):
+        Job.objects.promote()
+        due = Job.objects.db_manager(Job.objects.write_db).due()
+        head = due.filter(**{} if queues is None else {"queue__in": queues}).values_list("queue", flat=True).first()
+        if head is None:
+            return
+        yield from Job.objects.claim(1, worker_id=WORKER_ID, queues=[head])
+
+
+class _Runner:
+    """Settles on the same connection what the executor reports; stands where the supervisor does in a worker."""
+
+    def __init__(self) -> None:
+        self._executor = Executor(
+            worker_id=WORKER_ID,
+            reporter=self,
+            settle=self._settle,
+            guard=lambda _: _kept_transactions(),
+            run_coroutine=_wait_for,
+        )
+
+    def run(self, job: Job) -> tuple[int, Status]:
+        """Run one claimed job."""
+        payload = _payload_text(job.pk)
+        self._executor.execute(
+            Work(
+                *(job.pk, job.lease_epoch, job.job_type, job.queue, job.attempts, job.max_attempts),
+                *(job.payload_bytes, payload),
+            )
+        )
+        return job.pk, Status(Job.objects.get(pk=job.pk).status)
+
+    def cost(self, work: Work, line: CostLine) -> None:
+        """Do nothing: the executor hands the costs over with the end."""
+
+    def progress(self, work: Work, value: dict[str, Any]) -> None:
+        """Store how far the handler is, at once."""
+        leasing.write_progress(Job.objects.run_sql, worker_id=WORKER_ID, progress={(work.id, work.lease_epoch): value})
+
+    def cancelled(self, work: Work) -> bool:
+        """Tell whether somebody asked to cancel the job."""
+        return Job.objects.get(pk=work.id).cancel_requested_at is not None
+
+    def _settle(self, work: Work, end: Done | Ending | Release | None) -> int | None:
+        run = Job.objects.run_sql
+        with transaction.atomic(using=Job.objects.write_db):
+            if isinstance(end, Done):
+                settled = settling.settle_done(run, worker_id=WORKER_ID, jobs=[end])
+            elif isinstance(end, Ending):
+                settled = settling.settle_ended(run, worker_id=WORKER_ID, endings=[end])
+            elif isinstance(end, Release):
+                settled = leasing.release(run, worker_id=WORKER_ID, releases=[end])
+            else:
+                settled = {}
+            if not settled:  # context.complete() has finished it, or somebody took it away meanwhile
+                items = [(work.id, work.lease_epoch)]
+                settled = settling.accepted_before(run, worker_id=WORKER_ID, items=items)
+        return settled.get(work.id)
+
+
+def _payload_text(job_id: int) -> str:
+    """Return the payload as the claim hands it to a worker: encoded by the database."""
+    rows = Job.objects.run_sql("SELECT payload::text FROM jobqueue_job WHERE id = %(id)s", {"id": job_id})
+    return str(rows[0][0])
+
+
+@contextmanager
+def _kept_transactions() -> Iterator[None]:
+    """Keep a TestCase's transactions usable when a statement of the handler fails within them.
+
+    In a worker such a statement ends alone, in autocommit mode. Only what is broken is rolled back: effects before an
+    exception that has nothing to do with the database stay, as they do there.
+    """
+    savepoints = [
+        (connection, connection.savepoint())
+        for connection in connections.all(initialized_only=True)
+        if connection.in_atomic_block and not connection.needs_rollback
+    ]
+    try:
+        yield
+    finally:
+        for connection, savepoint in reversed(savepoints):
+            if savepoint is not None:  # a database without savepoints
+                _end_savepoint(connection, savepoint)
+
+
+def _end_savepoint(connection: BaseDatabaseWrapper, savepoint: str) -> None:
+    broken = connection.needs_rollback or (connection.connection is not None and _has_failed(connection.connection))
+    if broken:
+        connection.needs_rollback = False
+        connection.savepoint_rollback(savepoint)
+    connection.savepoint_commit(savepoint)
+
+
+def _has_failed(raw: Any) -> bool:
+    info = getattr(raw, "info", None)
+    return info is not None and getattr(info.transaction_status, "name", "") == "INERROR"
+
+
+def _wait_for(coroutine: Any) -> Any:
+    """Run a coroutine to its end so that database calls in it come back to this thread and its connection."""
+
+    async def wait() -> Any:
+        return await coroutine
+
+    return async_to_sync(wait)()
