@@ -22,7 +22,7 @@ from .fold import Fold
 from .promote import Promote
 from .prune import Prune
 from .reap import Reap
-from .service import Service
+from .shape import Service
 from .workers import RemoveWorkers
 
 logger = logging.getLogger("jobqueue.maintenance")

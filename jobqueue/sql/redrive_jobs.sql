@@ -4,7 +4,8 @@
 -- Locks:   those rows, in id order, under the caller's lock_timeout
 -- By id, status + 0: a planner that believes a status rare would walk that status's whole partial index instead.
 -- Index:   primary key, jobqueue_job_dead_key, jobqueue_job_dedupe
--- Rows are locked in id order, as everywhere; keys are taken in their own order, as a bulk enqueue takes them.
+-- Rows are locked in id order, as everywhere; keys are taken in their own order, as a bulk enqueue takes them (in a table so
+-- small that the plan is a hash join they may not be: the deadlock is then the manager's to retry).
 -- Left out (see blocked_redrives): a row whose key an active job holds, and all but the newest dead row of a key.
 WITH chosen AS MATERIALIZED (
     SELECT job.id, job.dedupe_key, random() * %(spread_seconds)s::float8 AS delay_seconds

@@ -6,4 +6,5 @@
 SELECT pg_notify(%(channel)s, %(queue)s)
   FROM jobqueue_worker
  WHERE idle_since IS NOT NULL AND queues && ARRAY[%(queue)s, '*']
+   AND heartbeat_at > statement_timestamp() - interval '1 minute' /* one that was killed in its sleep wakes no more */
  LIMIT 1

@@ -6,4 +6,5 @@
 SELECT queue, pg_notify(%(channel)s::text, queue)
   FROM unnest(%(queues)s::text[]) AS queue
  WHERE EXISTS (SELECT FROM jobqueue_worker AS worker
-                WHERE worker.idle_since IS NOT NULL AND worker.queues && ARRAY[queue, '*'])
+                WHERE worker.idle_since IS NOT NULL AND worker.queues && ARRAY[queue, '*']
+                  AND worker.heartbeat_at > statement_timestamp() - interval '1 minute' /* else killed in its sleep */)

@@ -16,8 +16,8 @@ from django.contrib.auth.models import User
 from django.utils.functional import lazystr
 from django.utils.safestring import mark_safe
 
-from jobqueue.exceptions import PayloadError, ResultError
-from jobqueue.payloads import Encoded, encode_payload, encode_result
+from jobqueue.exceptions import PayloadError
+from jobqueue.payloads import Encoded, encode_payload
 
 MIB = 1_048_576
 
@@ -383,34 +383,3 @@ def test_a_refusal_hides_how_it_was_found() -> None:
     error = refusal({"a": object()})
 
     assert error.__suppress_context__
-
-
-# Results
-
-
-@pytest.mark.parametrize("value", [None, True, 5, 1.5, "text", [], {}, [1, {"a": (2,)}]])
-def test_a_result_is_any_json_value(value: Any) -> None:
-    assert json.loads(encode_result(value, MIB).text) == json.loads(json.dumps(value))
-
-
-@pytest.mark.parametrize(
-    ("value", "path"),
-    [(float("nan"), "$"), ([1, float("nan")], "$[1]"), ("\x00", "$"), ({"a": object()}, "$.a"), (object(), "$")],
-)
-def test_a_result_that_cannot_be_stored_is_refused_with_its_path(value: Any, path: str) -> None:
-    """C43."""
-    with pytest.raises(ResultError, match=r"^result not storable: ") as caught:
-        encode_result(value, MIB)
-
-    assert caught.value.path == path
-
-
-def test_a_result_over_the_limit_is_refused() -> None:
-    with pytest.raises(ResultError, match="12 bytes of JSON are over the limit of 11"):
-        encode_result("x" * 10, 11)
-
-
-def test_a_result_of_a_hundred_levels_is_accepted_and_more_refused() -> None:
-    assert encode_result(nested(100), MIB)
-    with pytest.raises(ResultError, match="nested deeper"):
-        encode_result([nested(100)], MIB)

@@ -1,4 +1,4 @@
-"""The shape of a maintenance service."""
+"""The shape that every maintenance service has."""
 
 from __future__ import annotations
 
