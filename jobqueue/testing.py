@@ -29,17 +29,24 @@ if TYPE_CHECKING:
     from django.db.backends.base.base import BaseDatabaseWrapper
 
 WORKER_ID = "run_once"
+OWN_PREFIX = "jobqueue."
 
 
 def run_once(limit: int = 1, queues: Sequence[str] | None = None) -> list[tuple[int, Status]]:
     """Run up to `limit` due jobs, one after another, and return (job id, status after) of each.
 
     The best one of all queues comes first, or of those named: by priority, run_after and id. A job that a handler
-    enqueues may be among them. A retry is due after its backoff only: to run it now, move its run_after by
+    enqueues may be among them. The package's own jobs (notifications) run too, but are neither counted nor returned.
+    A retry is due after its backoff only: to run it now, move its run_after by
     ``Job.objects.filter(pk=…).update(run_after=…)``.
     """
     runner = _Runner()
-    return [runner.run(job) for job in _due_jobs(limit, queues)]
+    ran: list[tuple[int, Status]] = []
+    while (job := _claim_best(queues, own_only=len(ran) >= limit)) is not None:
+        end = runner.run(job)
+        if not _is_own(job.job_type):
+            ran.append(end)
+    return ran
 
 
 def drain(queues: Sequence[str] | None = None, *, at_most: int = 10_000) -> list[tuple[int, Status]]:
@@ -48,21 +55,31 @@ def drain(queues: Sequence[str] | None = None, *, at_most: int = 10_000) -> list
     Raises JobQueueError after `at_most` runs: jobs that enqueue jobs have no end.
     """
     ran = run_once(at_most, queues)
-    if len(ran) == at_most and next(_due_jobs(1, queues), None) is not None:
+    if len(ran) == at_most and _best_due(queues) is not None:
         msg = f"{at_most} jobs have run and more are due: do they enqueue one another for ever?"
         raise JobQueueError(msg)
     return ran
 
 
-def _due_jobs(limit: int, queues: Sequence[str] | None) -> Iterator[Job]:
-    """Claim due jobs one at a time: each claim sees what the run before it has done."""
-    for _ in range(limit):
-        Job.objects.promote()
-        due = Job.objects.db_manager(Job.objects.write_db).due()
-        head = due.filter(**{} if queues is None else {"queue__in": queues}).values_list("queue", flat=True).first()
-        if head is None:
-            return
-        yield from Job.objects.claim(1, worker_id=WORKER_ID, queues=[head])
+def _best_due(queues: Sequence[str] | None) -> tuple[str, str] | None:
+    """Return (queue, type) of the job that is to run next."""
+    Job.objects.promote()
+    due = Job.objects.db_manager(Job.objects.write_db).due()
+    if queues is not None:
+        due = due.filter(queue__in=queues)
+    return due.values_list("queue", "job_type").first()
+
+
+def _claim_best(queues: Sequence[str] | None, *, own_only: bool) -> Job | None:
+    """Claim one job, so that each claim sees what the run before it has done."""
+    best = _best_due(queues)
+    if best is None or (own_only and not _is_own(best[1])):
+        return None
+    return next(iter(Job.objects.claim(1, worker_id=WORKER_ID, queues=[best[0]])), None)
+
+
+def _is_own(job_type: str) -> bool:
+    return job_type.startswith(OWN_PREFIX)
 
 
 class _Runner:

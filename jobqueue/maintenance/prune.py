@@ -51,11 +51,11 @@ class Prune:
         self.kept: set[int] = set()
         self._told: set[int] = set()
 
-    def run_once(self) -> dict[str, int]:
-        """Delete one batch of each status that has one."""
+    def run_once(self, limit: int = BATCH) -> dict[str, int]:
+        """Delete one batch of each status that has one, each of at most `limit` jobs."""
         counts: dict[str, int] = {}
         for status, age in (retentions() if self._ages is None else self._ages).items():
-            deleted = self._batch(status, age, BATCH)
+            deleted = self._batch(status, age, limit)
             if deleted:
                 counts[status.name.lower()] = len(deleted)
         if new := self.kept - self._told:

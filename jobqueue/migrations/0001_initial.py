@@ -116,7 +116,11 @@ class Migration(migrations.Migration):
                 "verbose_name_plural": "costs",
                 "default_permissions": (),
                 "indexes": [
-                    models.Index(fields=["span_seconds", "at", "id"], name="jobqueue_cost_fold"),
+                    models.Index(
+                        condition=models.Q(("span_seconds__lt", 900)),
+                        fields=["span_seconds", "at", "id"],
+                        name="jobqueue_cost_fold",
+                    ),
                     models.Index(fields=["at"], name="jobqueue_cost_at"),
                 ],
                 "constraints": [
@@ -311,7 +315,13 @@ class Migration(migrations.Migration):
                 "verbose_name": "statistics row",
                 "verbose_name_plural": "statistics rows",
                 "default_permissions": (),
-                "indexes": [models.Index(fields=["span_seconds", "at", "id"], name="jobqueue_stat_fold")],
+                "indexes": [
+                    models.Index(
+                        condition=models.Q(("span_seconds__lt", 900)),
+                        fields=["span_seconds", "at", "id"],
+                        name="jobqueue_stat_fold",
+                    )
+                ],
                 "constraints": [
                     models.UniqueConstraint(
                         condition=models.Q(("span_seconds__gt", 0)),

@@ -35,7 +35,11 @@ class Stat(models.Model):
                 name="jobqueue_stat_bucket",
             )
         ]
-        indexes = [models.Index(fields=["span_seconds", "at", "id"], name="jobqueue_stat_fold")]
+        indexes = [
+            models.Index(
+                fields=["span_seconds", "at", "id"], condition=models.Q(span_seconds__lt=900), name="jobqueue_stat_fold"
+            )
+        ]
 
     def __str__(self) -> str:
         return f"{self.job_type} {self.get_outcome_display()} {self.at:%Y-%m-%d %H:%M}"
@@ -67,7 +71,9 @@ class Cost(models.Model):
             )
         ]
         indexes = [
-            models.Index(fields=["span_seconds", "at", "id"], name="jobqueue_cost_fold"),
+            models.Index(
+                fields=["span_seconds", "at", "id"], condition=models.Q(span_seconds__lt=900), name="jobqueue_cost_fold"
+            ),
             models.Index(fields=["at"], name="jobqueue_cost_at"),
         ]
 

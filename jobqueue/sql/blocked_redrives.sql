@@ -9,4 +9,4 @@ SELECT job.id, COALESCE(
            (SELECT max(newer.id) FROM jobqueue_job AS newer
              WHERE newer.dedupe_key = job.dedupe_key AND newer.status = 4 /* DEAD */ AND newer.id > job.id)) AS blocker
   FROM jobqueue_job AS job
- WHERE job.id = ANY (%(ids)s::bigint[]) AND job.status = 4 /* DEAD */ AND job.dedupe_key IS NOT NULL
+ WHERE job.id = ANY (%(ids)s::bigint[]) AND job.status + 0 = 4 /* DEAD */ AND job.dedupe_key IS NOT NULL

@@ -12,7 +12,7 @@ WITH settled AS (
            lease_until = NULL, unknown_since = NULL, progress = NULL, cpu_seconds = %(cpu_seconds)s::float8,
            cost_last = %(cost)s::numeric,
            cost_total = cost_total + %(cost)s::numeric, updated_at = statement_timestamp()
-     WHERE id = %(id)s AND status = 2 /* RUNNING */ AND worker_id = %(worker_id)s AND lease_epoch = %(lease_epoch)s
+     WHERE id = %(id)s AND status + 0 = 2 /* RUNNING */ AND worker_id = %(worker_id)s AND lease_epoch = %(lease_epoch)s
     RETURNING id, queue, job_type, owner, extract(epoch FROM claimed_at - run_after) AS wait_seconds),
 counted AS (
     INSERT INTO jobqueue_stat (queue, job_type, outcome, jobs, dead, wait_seconds, run_seconds, cpu_seconds)

@@ -2,7 +2,8 @@
 -- Params:  status smallint, age interval, take int, keep bigint[] (ids that a foreign key of the project holds)
 -- Returns: (id) of each deleted job
 -- Locks:   those rows, stepping over locked ones
--- Index:   jobqueue_job_finished
+-- Index:   jobqueue_job_finished, jobqueue_attempt_run, primary key
+-- The arrays keep the deletions on their indexes: a generic plan, which knows no limit, would read all attempts.
 WITH old AS MATERIALIZED (
     SELECT id FROM jobqueue_job
      WHERE status IN (3 /* DONE */, 4 /* DEAD */, 7 /* CANCELLED */) AND status = %(status)s::smallint
@@ -12,8 +13,7 @@ WITH old AS MATERIALIZED (
      LIMIT %(take)s
        FOR UPDATE SKIP LOCKED),
 attempts AS (
-    DELETE FROM jobqueue_attempt AS attempt USING old WHERE attempt.job_id = old.id)
+    DELETE FROM jobqueue_attempt WHERE job_id = ANY (ARRAY(SELECT id FROM old)))
 DELETE FROM jobqueue_job AS job
- USING old
- WHERE job.id = old.id AND job.status IN (3 /* DONE */, 4 /* DEAD */, 7 /* CANCELLED */)
+ WHERE job.id = ANY (ARRAY(SELECT id FROM old)) AND job.status + 0 IN (3 /* DONE */, 4 /* DEAD */, 7 /* CANCELLED */)
 RETURNING job.id

@@ -1,9 +1,9 @@
 """Claim, and stay fast while a long transaction elsewhere keeps dead rows at the head of the claim index.
 
 Normally a claim scans each queue from its very start, and the order is exact. Where such a full scan has become slow,
-claims start at a floor instead: the last key this worker claimed of that queue and priority, less a margin for
-transactions that commit late. A better priority has no floor and is always looked at. What waits behind a floor is
-found by a sweep: backwards from the floor in slices of run_after that double in width, each one statement under the
+claims start at a floor instead: the last key this worker claimed of that queue and priority. A better priority has no
+floor and is always looked at. What waits behind a floor (transactions that committed late, jobs given back) is found
+by a sweep: backwards from the floor in slices of run_after that double in width, each one statement under the
 time limit (one that hits it is halved and tried again, so a sweep goes on where it was), for at most a tenth of the
 time. At the far end one full scan tells whether all is quick again. See docs/decisions.md.
 """
@@ -21,8 +21,7 @@ from jobqueue.managers import ClaimedJob, Span, leasing
 from jobqueue.managers.rows import FIRST_KEY, LAST_PRIORITY, Run
 from jobqueue.managers.settling import sqlstate
 
-MARGIN = timedelta(seconds=2)
-SLOW_SECONDS, SLOW_SECONDS_A_ROW = 0.015, 0.0002
+SLOW_SECONDS, SLOW_SECONDS_A_ROW = 0.004, 0.00003  # three times what a claim takes
 SWEEP_SHARE = 10  # a sweep may take one part in ten of the time
 FIRST_SLICE = timedelta(seconds=5)
 WIDEST_SLICE = timedelta(days=3650)
@@ -46,7 +45,8 @@ class Floor:
         edges = [*priorities[1:], LAST_PRIORITY + 1]
         spans = [Span(queue, take, top=priorities[0] - 1)] if priorities[0] > FIRST_KEY[0] else []
         for priority, edge in zip(priorities, edges, strict=True):
-            spans.append(Span(queue, take, priority, _instant(self.keys[priority][0]) - MARGIN, 0, edge - 1))
+            run_after, job_id = self.keys[priority]
+            spans.append(Span(queue, take, priority, _instant(run_after), job_id, edge - 1))
         return spans
 
     def slice(self, queue: str, take: int) -> list[Span]:
@@ -80,6 +80,10 @@ class Claims:
     def slow_queues(self) -> set[str]:
         """The queues that are claimed with floors now."""
         return set(self._slow)
+
+    def sweep_at(self) -> float | None:
+        """Return when the next sweep behind a floor may be made, None without floors."""
+        return min((self._floors[queue].next_sweep_at for queue in self._slow), default=None)
 
     def claim(self, takes: Sequence[tuple[str, int]], *, total: int) -> list[ClaimedJob]:
         """Claim up to so many jobs of each queue and up to `total`; all queues that are not slow in one statement."""

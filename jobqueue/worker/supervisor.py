@@ -49,7 +49,7 @@ LONGEST_WAIT = 1.0
 GATHER_SECONDS = 0.002
 WATCH_SECONDS = 1.0
 STALL_SECONDS = 1.0
-LOG_LINES_A_SECOND = 50
+LOG_LINES_A_SECOND = 45  # with the worker's own lines at most 50
 
 
 class Supervisor:
@@ -102,7 +102,7 @@ class Supervisor:
         self.registration.stopping = lambda: self.shutdown.stopping
         self._selector = selectors.DefaultSelector()
         self._watch_at = self._born_at = self._show_at = 0.0
-        self._wait = 0.0
+        self._wait = self._looked_at = 0.0
 
     def _session(self, role: str, timeout: timedelta | None = None) -> Session:
         return Session(self.options.alias, f"jobqueue {role} {self.options.worker_id}", timeout=timeout)
@@ -157,12 +157,9 @@ class Supervisor:
             self.registration.queues = self.plan.registered()
 
     def _loop(self) -> int:
-        started = before = time.monotonic()
+        started = self._looked_at = time.monotonic()
         while True:
             now = time.monotonic()
-            if now - before > self._wait + STALL_SECONDS:
-                self.stops.shift(now - before - self._wait)  # stopped or starved itself: no job is late for that
-            before = now
             self._fill(now)
             self.dispatch.pump(now)
             self.settler.pump(nothing_runs=self._nothing_runs())
@@ -176,8 +173,16 @@ class Supervisor:
                 time.sleep(GATHER_SECONDS)  # every child has work for longer: many reports are read as cheaply as one
             self._wait = self._timeout(time.monotonic())
             events = self._selector.select(self._wait)
+            self._allow_for_a_stall(time.monotonic())
             self._read(events)
             self._check(time.monotonic())
+
+    def _allow_for_a_stall(self, now: float) -> None:
+        """Move the deadlines when this process was stopped or starved: no job is late for that."""
+        lag = now - self._looked_at - self._wait
+        if lag > STALL_SECONDS:  # told before anything is checked: the first look would find phantom time-outs
+            self.stops.shift(lag)
+        self._looked_at = now
 
     def _read(self, events: list[tuple[selectors.SelectorKey, int]]) -> None:
         now = time.monotonic()
@@ -341,8 +346,8 @@ class Supervisor:
         logger.info("worker stopped worker=%s exit_code=%s jobs=%s", self.options.worker_id, code, self.reports.ended)
 
     def _may_log(self) -> bool:
-        """Allow 50 lines a second about jobs; tell how many were left out."""
-        second = int(time.monotonic())
+        """Allow so many lines a second about jobs; tell how many were left out."""
+        second = int(time.time())  # as the lines are stamped: any other second would let 90 into one of theirs
         if second != self._log_second:
             if self._log_budget < 0:
                 logger.info("lines about jobs left out: %s", -self._log_budget)

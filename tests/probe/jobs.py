@@ -7,6 +7,11 @@ from typing import Any
 
 from jobqueue import Backoff, Discard, Limits, Retry, Snooze, job
 
+from . import coroutines, databases, endings, resources, stopping
+from .receivers import connect_receivers
+
+MODULES = (coroutines, databases, endings, resources, stopping)  # imported so that their handlers are found
+
 
 @job("probe.ok")
 def ok(context: Any, **payload: Any) -> dict[str, Any]:
@@ -78,3 +83,27 @@ def stamp(context: Any) -> float:
 @job("probe.patient", limits=Limits(duration=1_000))
 def patient(context: Any) -> None:
     """Be allowed to take longer than the settings call stuck."""
+
+
+@job("probe.small_input", limits=Limits(payload_bytes=100, payload_fields={"document.page_count": 10}))
+def small_input(context: Any, **payload: Any) -> str:
+    """Say that the input was let through."""
+    return "let through"
+
+
+@job("probe.mail", queue="mail")
+def mail(context: Any, *, seconds: float = 0) -> None:
+    """Have a queue of its own."""
+    time.sleep(seconds)
+
+
+if "PROBE_EXTRA" in os.environ:  # a release that knows one more type than the last
+
+    @job("probe.gone")
+    def gone(context: Any) -> str:
+        """Be known to the newer release only."""
+        return "found again"
+
+
+time.sleep(float(os.environ.get("PROBE_IMPORT_SECONDS", "0")))
+connect_receivers()

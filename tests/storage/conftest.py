@@ -4,7 +4,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-
 from pytest_django import Settings
 
 from jobqueue.managers import Ending

@@ -1,4 +1,4 @@
-"""What an attempt costs: charged at the claim, given back where the job is not to blame, and a cancel wins over it all."""
+"""What an attempt costs: charged at the claim, given back where the job is not to blame; a cancel wins over all."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -121,7 +121,7 @@ def test_a_run_of_deploys_never_kills_a_job_within_the_budget(make_job: MakeJob,
     ids=lambda ending: ending["step"] + str(ending["outcome"]),
 )
 def test_a_requested_cancel_wins_over_every_end_but_success(ending: dict[str, Any], leased: MakeJob, end: End) -> None:
-    """Case C80: a failure with a request becomes CANCELLED, never a retry. Guard: cancel_requested_at in settle_ended."""
+    """Case C80: with a request a failure is CANCELLED, never a retry. Guard: cancel_requested_at in settle_ended."""
     job = leased(cancel_requested_at=ago(1))
 
     assert end(job, **ending) == Status.CANCELLED

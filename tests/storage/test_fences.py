@@ -23,7 +23,7 @@ LEASE = timedelta(seconds=60)
 
 def complete_inside(fence: Fence) -> Any:
     """Run the statement that context.complete() runs inside the handler's own transaction."""
-    params = {"result": "{}", "run_seconds": 0.0, "cost": "0", "cost_lines": "[]"}
+    params = {"result": "{}", "run_seconds": 0.0, "cpu_seconds": None, "cost": "0", "cost_lines": "[]"}
     return run(sql.COMPLETE_JOB, {**fence._asdict(), **params})
 
 

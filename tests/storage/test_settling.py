@@ -1,4 +1,4 @@
-"""Settle: batches, statistics, costs, attempt rows and notices, all of what the UPDATE returned; one bad value alone."""
+"""Settle: batches, statistics, costs, attempt rows and notices of what the UPDATE returned; a bad value alone."""
 
 from collections.abc import Callable, Sequence
 from datetime import timedelta
@@ -308,6 +308,7 @@ def test_complete_inside_the_handlers_transaction_counts_and_charges(leased: Mak
             **job.fence._asdict(),
             "result": '{"ok": true}',
             "run_seconds": 2.0,
+            "cpu_seconds": 0.5,
             "cost": "0.30",
             "cost_lines": '[{"component": "llm", "unit": "USD", "amount": "0.30"}]',
         },
