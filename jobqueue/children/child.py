@@ -28,6 +28,7 @@ from jobqueue.exceptions import JobCancelled, JobDeadlineExceeded, JobInterrupte
 from jobqueue.managers import CostLine, Done, Ending, Release
 
 from .connections import tidy_connections
+from .coroutines import SharedLoop, run_alone
 from .executor import Executor, has_receivers, send_signal
 from .processes import MARKER, descendants_of, die_with_parent, has_children, kill
 from .protocol import CANCEL, DEADLINE, INTERRUPT, LEASE_LOST, Notice, Work, frame, frame_for, receive_message
@@ -55,18 +56,20 @@ class Child:
         self._slots = slots
         self._send_lock = threading.Lock()
         self._armed: dict[tuple[int, int], int] = {}  # the runs that may be stopped now, and their threads
-        self._stopped: dict[tuple[int, int], str] = {}
+        self._stopped: dict[tuple[int, int], str] = {}  # those of them that are to stop, and why
+        self._told: set[tuple[int, int]] = set()  # those that have been told; once: clean-up is not interrupted again
+        # Reentrant: with one slot the stop signal may find its own thread inside.
+        self._stop_lock = threading.RLock()
         self._verdicts: dict[tuple[int, int], int] = {}
-        self._futures: dict[tuple[int, int], Any] = {}
-        self._spawned = self._forked = False
-        self._loop: asyncio.AbstractEventLoop | None = None
+        self._spawned = self._forked = self._has_lost_threads = False
+        self._loop = SharedLoop()
         self._executor = Executor(
             worker_id=worker_id,
             reporter=self,
             settle=self._settle,
             guard=self._guard,
             cpu_clock=time.thread_time if slots > 1 else time.process_time,
-            run_coroutine=self._run_on_loop if slots > 1 else asyncio.run,
+            run_coroutine=self._run_on_loop if slots > 1 else run_alone,
         )
         # None of its children is a child of the handler's making yet: a fork or spawn from here on is.
         sys.addaudithook(self._audit)
@@ -112,9 +115,12 @@ class Child:
         try:
             self._executor.execute(item)
         finally:
+            self._armed.pop(item[:2], None)
             tidy_connections()
             if self._spawned or has_children():
                 self._clear_leftovers(item)
+            if self._has_lost_threads:
+                self._send(frame("T", item[:2]))
 
     # -- what the executor reports --------------------------------------------------------------------------------
 
@@ -159,32 +165,41 @@ class Child:
 
     @contextmanager
     def _guard(self, work: Work) -> Iterator[None]:
-        key = work[:2]
+        key, threads = work[:2], threading.active_count()
         self._armed[key] = threading.get_ident()
         try:
             yield
         except asyncio.CancelledError:
             if key in self._stopped:
-                raise STOPS[self._stopped[key]] from None
+                raise STOPS[self._stopped[key]](_stop_text(self._stopped[key])) from None
             raise
         finally:
-            self._armed.pop(key, None)
+            self._disarm(key)
+            if key in self._told:
+                self._told.discard(key)
+                # A thread that the stop did not reach runs on: only the end of the process ends it.
+                self._has_lost_threads = self._slots == 1 and threading.active_count() > threads
             self._stopped.pop(key, None)
+
+    def _disarm(self, key: tuple[int, int]) -> None:
+        with self._stop_lock:
+            self._armed.pop(key, None)
+            if self._slots > 1:  # what was sent to this thread a moment ago must not hit its next job
+                _raise_in(threading.get_ident(), None)
 
     def _on_stop_signal(self, *_: object) -> None:
         self._read_control()
-        for key, reason in list(self._stopped.items()):
-            ident = self._armed.get(key)
-            if ident is None:
-                self._stopped.pop(key, None)  # it ended meanwhile
-            elif ident == threading.main_thread().ident:
-                self._armed.pop(key, None)  # once: the handler's own clean-up is not interrupted again
-                raise STOPS[reason](_stop_text(reason))
-            elif key in self._futures:
-                self._futures[key].cancel()
-            else:
-                self._armed.pop(key, None)
-                ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(ident), ctypes.py_object(STOPS[reason]))
+        with self._stop_lock:
+            for key, reason in list(self._stopped.items()):
+                ident = self._armed.get(key)
+                if ident is None:
+                    self._stopped.pop(key, None)  # it ended meanwhile
+                elif key not in self._told:
+                    self._told.add(key)
+                    if ident == threading.main_thread().ident:
+                        raise STOPS[reason](_stop_text(reason))
+                    if not self._loop.cancel(key):
+                        _raise_in(ident, STOPS[reason])
 
     def _read_control(self) -> None:
         with contextlib.suppress(BlockingIOError):
@@ -201,18 +216,9 @@ class Child:
 
     def _run_on_loop(self, coroutine: Any) -> Any:
         """Run a coroutine on the event loop that the slots share."""
-        with self._send_lock:
-            if self._loop is None:
-                self._loop = asyncio.new_event_loop()
-                threading.Thread(target=self._loop.run_forever, name="jobqueue-loop", daemon=True).start()
-        future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
         ident = threading.get_ident()
-        key = next(key for key, thread in self._armed.items() if thread == ident)
-        self._futures[key] = future
-        try:
-            return future.result()
-        finally:
-            del self._futures[key]
+        key = next(key for key, thread in list(self._armed.items()) if thread == ident)
+        return self._loop.run(key, coroutine)
 
     # -- leftovers ------------------------------------------------------------------------------------------------
 
@@ -237,6 +243,11 @@ class Child:
                 break
             select.select([], [], [], 0.005)
         self._send(frame("L", work[:2]))
+
+
+def _raise_in(ident: int, error: type[JobStopped] | None) -> None:
+    """Have an exception raised in another thread at its next step; None takes back one not raised yet."""
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(ident), ctypes.py_object(error) if error else None)
 
 
 def _stop_text(reason: str) -> str:

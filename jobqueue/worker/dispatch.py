@@ -266,6 +266,9 @@ class Dispatch:
             return
         self._hungry = False
         self._next_at = now + self._poll.total_seconds() * random.uniform(0.75, 1.0)
+        sweep_at = self.claims.sweep_at()
+        if sweep_at is not None:  # behind a floor there may be jobs all the same
+            self._next_at = min(self._next_at, max(sweep_at, now + BUSY_PAUSE_SECONDS))
 
     def _set_idle(self, now: float, *, idle: bool) -> None:
         self._idle, self._idle_since = idle, now
