@@ -142,7 +142,7 @@ class Session:
         with self.connect().pipeline():
             self._execute(BEGIN)
             self._execute(LIMITS, self._limits())
-            cursor = self._execute(statement, params, prepare=get_settings().PREPARED)
+            cursor = self._execute(statement, params)  # not prepared: the next one may go to another server process
             self._execute("COMMIT")
         return cursor.fetchall() if cursor.description else []
 
