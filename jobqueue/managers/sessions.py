@@ -34,6 +34,7 @@ logger = logging.getLogger("jobqueue.database")
 FIRST_PAUSE, LONGEST_PAUSE = 0.2, 5.0
 ANSWER_MARGIN = timedelta(seconds=3)
 KEEPALIVE = {"keepalives": 1, "keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3}
+LOCK_MILLISECONDS = 500  # only a settle ever waits for a row lock
 READ_ONLY = "25006"
 BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
 LIMITS = "SELECT set_config('statement_timeout', %s, true), set_config('lock_timeout', %s, true)"
@@ -155,7 +156,7 @@ class Session:
 
     def _limits(self) -> tuple[str, str]:
         milliseconds = int(self.timeout.total_seconds() * 1000)
-        return str(milliseconds), str(milliseconds // 2)
+        return str(milliseconds), str(min(milliseconds // 2, LOCK_MILLISECONDS))
 
     def _connected(self) -> DatabaseWrapper:
         if self._wrapper is None or self._wrapper.connection is None or self._wrapper.connection.closed:

@@ -13,11 +13,12 @@ from jobqueue.conf import get_settings
 from jobqueue.states import Status
 
 from .arrays import number_array, text_array
-from .rows import Done, Ending, Run, cost_lines, total_cost
+from .rows import Done, Ending, Release, Run, cost_lines, total_cost
 
-T = TypeVar("T", Done, Ending)
+T = TypeVar("T", Done, Ending, Release)
 
 LOCK_NOT_AVAILABLE = "55P03"
+MOST_TIMEOUTS = 14  # one locked row costs a batch of 400 nine of them
 DEADLOCK_DETECTED = "40P01"
 
 
@@ -64,17 +65,26 @@ def settle_split(
 ) -> dict[int, int]:
     """Settle a batch; where the database refuses a value or a row stays locked, halve it until the culprit is alone.
 
-    `refuse` gets the single item that cannot be stored and answers for it. Returns the merged {id: status}.
+    `refuse` gets the single item that cannot be stored and answers for it. Returns the merged {id: status}. Where more
+    lock time-outs come than one or two rows explain, the table itself is locked and the error goes to the caller.
     """
-    try:
-        return settle(items)
-    except (DataError, OperationalError) as error:
-        if isinstance(error, OperationalError) and sqlstate(error) != LOCK_NOT_AVAILABLE:
-            raise
-        if len(items) == 1:
-            return refuse(items[0], error)
-    middle = len(items) // 2
-    return settle_split(settle, items[:middle], refuse=refuse) | settle_split(settle, items[middle:], refuse=refuse)
+    timeouts = 0
+
+    def halve(part: Sequence[T]) -> dict[int, int]:
+        nonlocal timeouts
+        try:
+            return settle(part)
+        except (DataError, OperationalError) as error:
+            locked = sqlstate(error) == LOCK_NOT_AVAILABLE
+            timeouts += locked
+            if (isinstance(error, OperationalError) and not locked) or timeouts > MOST_TIMEOUTS:
+                raise
+            if len(part) == 1:
+                return refuse(part[0], error)
+        middle = len(part) // 2
+        return halve(part[:middle]) | halve(part[middle:])
+
+    return halve(items)
 
 
 def accepted_before(run: Run, *, worker_id: str, items: Sequence[tuple[int, int]]) -> dict[int, int]:

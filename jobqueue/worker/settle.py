@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from django.db import DataError
 
@@ -19,6 +19,7 @@ from jobqueue.managers import Done, Ending, Release, leasing, settling
 from jobqueue.outcomes import Outcome
 
 from .holding import Held, HeldJobs, boottime
+from .threads import Quietly
 
 if TYPE_CHECKING:
     from .threads import DatabaseThread
@@ -29,6 +30,15 @@ End = Done | Ending | Release
 FULL = 200
 LINGER_SECONDS = 0.005
 AGAIN_SECONDS = 0.5
+LOCKED_SECONDS = 0.25
+STILL_LOCKED = 0  # no status has this number
+
+
+class Settled(NamedTuple):
+    """What one batch came to: the status of each job that was settled, and the jobs whose rows others have locked."""
+
+    statuses: dict[int, int]
+    locked: set[int]
 
 
 class Settler:
@@ -44,17 +54,18 @@ class Settler:
     ) -> None:
         self._thread, self._held, self._worker_id, self._verdict = thread, held, worker_id, verdict
         self._waiting: list[tuple[Held, End]] = []
-        self._since = 0.0
-        self._not_before = 0.0
+        self._locked: list[tuple[Held, End]] = []  # their rows are locked by others: apart, so that they hold up nobody
+        self._since = self._not_before = self._locked_at = 0.0
+        self._quietly = Quietly()
         self.give_up_at: float | None = None  # monotonic; set when the worker stops
 
     def __len__(self) -> int:
-        return len(self._waiting)
+        return len(self._waiting) + len(self._locked)
 
     @property
     def idle(self) -> bool:
         """Whether nothing waits to be settled and nothing is being settled."""
-        return not self._waiting and not self._thread.busy
+        return not (self._waiting or self._locked or self._thread.busy)
 
     def add(self, held: Held, end: End) -> None:
         """Take the end of a job."""
@@ -65,24 +76,32 @@ class Settler:
 
     def next_at(self) -> float | None:
         """Return when pump() should be called at the latest."""
-        if not self._waiting or self._thread.busy:
+        if self._thread.busy:
             return None
-        return max(self._since + LINGER_SECONDS, self._not_before)
+        times = [max(self._since + LINGER_SECONDS, self._not_before)] if self._waiting else []
+        times += [self._locked_at] if self._locked else []
+        return min(times, default=None)
 
     def pump(self, *, nothing_runs: bool) -> None:
         """Settle what waits, if it is time."""
-        if not self._waiting or self._thread.busy:
+        if self._thread.busy:
             return
         now = time.monotonic()
         due = nothing_runs or len(self._waiting) >= FULL or now - self._since >= LINGER_SECONDS
-        if now >= self._not_before and due:
+        if self._waiting and now >= self._not_before and due:
             batch, self._waiting = self._waiting[: 2 * FULL], self._waiting[2 * FULL :]
             self._since = now
-            self._thread.submit(
-                lambda: self._settle(batch),
-                lambda result, error: self._answered(batch, result, error),
-                keep_trying=lambda: self._worth_trying(batch),
-            )
+            self._submit(batch)
+        elif self._locked and now >= self._locked_at:
+            self._locked_at = now + LOCKED_SECONDS
+            self._submit([self._locked.pop(0)])
+
+    def _submit(self, batch: list[tuple[Held, End]]) -> None:
+        self._thread.submit(
+            lambda: self._settle(batch),
+            lambda result, error: self._answered(batch, result, error),
+            keep_trying=lambda: self._worth_trying(batch),
+        )
 
     def _worth_trying(self, batch: Sequence[tuple[Held, End]]) -> bool:
         if self.give_up_at is not None and time.monotonic() > self.give_up_at:
@@ -91,7 +110,7 @@ class Settler:
 
     # -- on the database thread -----------------------------------------------------------------------------------
 
-    def _settle(self, batch: Sequence[tuple[Held, End]]) -> dict[int, int]:
+    def _settle(self, batch: Sequence[tuple[Held, End]]) -> Settled:
         run, worker_id = self._thread.session.run, self._worker_id
         dones = [end for _, end in batch if isinstance(end, Done)]
         endings = [end for _, end in batch if isinstance(end, Ending)]
@@ -106,11 +125,16 @@ class Settler:
         if endings:
             settled |= self._settle_endings(endings)
         if releases:
-            settled |= leasing.release(run, worker_id=worker_id, releases=releases)
+            settled |= settling.settle_split(
+                lambda items: leasing.release(run, worker_id=worker_id, releases=items),
+                releases,
+                refuse=self._refuse_release,
+            )
+        locked = {job_id for job_id, status in settled.items() if status == STILL_LOCKED}
         missing = [held.fence for held, end in batch if end.id not in settled and not isinstance(end, Release)]
         if missing:
             settled |= settling.accepted_before(run, worker_id=worker_id, items=missing)
-        return settled
+        return Settled(settled, locked)
 
     def _settle_endings(self, endings: Sequence[Ending]) -> dict[int, int]:
         run = self._thread.session.run
@@ -123,7 +147,7 @@ class Settler:
     def _refuse_done(self, done: Done, error: Exception) -> dict[int, int]:
         """Book a result that the database cannot store as a failed attempt that says so."""
         if not isinstance(error, DataError):
-            raise error
+            return {done.id: STILL_LOCKED}
         described = describe(error, max_bytes=1000)
         text = f"the result cannot be stored: {described.text}"
         failed = Ending(
@@ -142,7 +166,9 @@ class Settler:
 
     def _refuse_ending(self, ending: Ending, error: Exception) -> dict[int, int]:
         """Book an attempt whose texts the database cannot store without them."""
-        if not isinstance(error, DataError) or ending.fingerprint == "error-not-storable":
+        if not isinstance(error, DataError):
+            return {ending.id: STILL_LOCKED}
+        if ending.fingerprint == "error-not-storable":
             raise error
         ending.error_text, ending.traceback, ending.fingerprint = (
             "the error's text cannot be stored",
@@ -151,28 +177,35 @@ class Settler:
         )
         return self._settle_endings([ending])
 
+    def _refuse_release(self, release: Release, error: Exception) -> dict[int, int]:
+        if isinstance(error, DataError):
+            raise error
+        return {release.id: STILL_LOCKED}
+
     # -- in the main loop -----------------------------------------------------------------------------------------
 
-    def _answered(
-        self, batch: Sequence[tuple[Held, End]], result: dict[int, int] | None, error: Exception | None
-    ) -> None:
+    def _answered(self, batch: Sequence[tuple[Held, End]], result: Settled | None, error: Exception | None) -> None:
         if result is None:
-            self._failed(batch, error)
+            self._waiting = self._kept(batch, error) + self._waiting
+            self._not_before = time.monotonic() + AGAIN_SECONDS
             return
-        self._held.remove(*[held for held, _ in batch])
-        for held, end in batch:
-            self._verdict(held, end, result.get(end.id))
+        answered = [pair for pair in batch if pair[1].id not in result.locked]
+        self._held.remove(*[held for held, _ in answered])
+        for held, end in answered:
+            self._verdict(held, end, result.statuses.get(end.id))
+        if result.locked:
+            self._locked += self._kept([pair for pair in batch if pair[1].id in result.locked], "row locked")
+            self._locked_at = time.monotonic() + LOCKED_SECONDS
 
-    def _failed(self, batch: Sequence[tuple[Held, End]], error: Exception | None) -> None:
-        keep = [pair for pair in batch if pair[0].lease_end > boottime()]
-        if self.give_up_at is not None and time.monotonic() > self.give_up_at:
-            keep = []
-        logger.warning(
-            "settle failed jobs=%s kept=%s error=%s", len(batch), len(keep), str(error).strip().split("\n")[0]
-        )
+    def _kept(self, batch: Sequence[tuple[Held, End]], error: object) -> list[tuple[Held, End]]:
+        """Return what is worth another try; the others' leases are over, and another worker's run decides."""
+        hopeless = self.give_up_at is not None and time.monotonic() > self.give_up_at
+        kept = [] if hopeless else [pair for pair in batch if pair[0].lease_end > boottime()]
+        text = str(error).strip().split("\n")[0]
+        self._quietly.warning("settle failed jobs=%s kept=%s error=%s", len(batch), len(kept), text)
+        ids = {end.id for _, end in kept}
         for held, end in batch:
-            if (held, end) not in keep:  # its lease is over: another worker's run decides
+            if end.id not in ids:
                 self._held.remove(held)
                 self._verdict(held, end, None)
-        self._waiting = keep + self._waiting
-        self._not_before = time.monotonic() + AGAIN_SECONDS
+        return kept

@@ -1,0 +1,1 @@
+"""The documentation: complete, without dead links, and its examples run."""
