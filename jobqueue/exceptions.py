@@ -95,6 +95,18 @@ class InvalidTransition(JobQueueError):
         self.job_id, self.status, self.wanted = job_id, status, wanted
 
 
+class InputLimitExceeded(JobQueueError):
+    """Stored for a job whose payload is over one of its limits: it became a dead letter without being run."""
+
+
+class JobMemoryExceeded(JobQueueError):
+    """Stored for a job that used more memory than its limit: its process was killed, it is a dead letter."""
+
+
+class JobCrashed(JobQueueError):
+    """Stored for a job whose process died while it ran, by a signal or an exit that nobody asked for."""
+
+
 class ConfigurationError(JobQueueError, ImproperlyConfigured):
     """A setting has a value that cannot work."""
 

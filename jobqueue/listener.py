@@ -62,15 +62,13 @@ class Listener(threading.Thread):
         self.heard_itself = False
         self._told = False
 
-    def close(self) -> None:
-        """End the thread."""
+    def end(self) -> None:
+        """Have the thread end."""
         self._ended.set()
         self.session.abort()
-        self.join(2)
-        self.session.close()
 
     def run(self) -> None:
-        """Listen until close(), connecting again whenever the connection is lost."""
+        """Listen until end(), connecting again whenever the connection is lost."""
         while not self._ended.is_set():
             try:
                 self._listen()
@@ -79,9 +77,11 @@ class Listener(threading.Thread):
                     logger.warning(
                         "listener lost its connection, the worker polls error=%s", str(error).strip().split("\n")[0]
                     )
+                    self.heard_itself = False
                     self.session.close()
                     self.session.pause()
                     self._hint(None)  # something may have been missed
+        self.session.close()
 
     def _listen(self) -> None:
         connection = self.session.connect()
@@ -98,7 +98,8 @@ class Listener(threading.Thread):
             self.session.close()
             self._ended.wait(DEAF_PAUSE_SECONDS)
             return
-        self._hint(None)  # whatever was enqueued while nobody listened
+        self._hint(None)  # whatever was enqueued or cancelled while nobody listened
+        self._hint(None, cancels=True)
         while not self._ended.is_set():
             self._wait(connection, PROBE_SECONDS)
             self.session.run("SELECT 1")  # unanswered: the main loop cuts the connection

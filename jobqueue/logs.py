@@ -78,6 +78,20 @@ class JSONFormatter(logging.Formatter):
         return line
 
 
+def speak_by_default() -> None:
+    """Have the app's own lines written to standard error where the project configures no logging for them.
+
+    For the worker's processes only: one that works without a word leaves its operator guessing.
+    """
+    ours = logging.getLogger("jobqueue")
+    if not ours.hasHandlers():
+        handler = logging.StreamHandler()
+        handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s %(message)s"))
+        ours.addHandler(handler)
+        if ours.level == logging.NOTSET:
+            ours.setLevel(logging.INFO)
+
+
 def _safe_repr(value: object) -> str:
     try:
         return repr(value)

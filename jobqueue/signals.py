@@ -6,23 +6,33 @@ Every signal of a job has the job type (a str) as its ``sender`` and the argumen
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.dispatch import Signal
 
+
+class JobSignal(Signal):
+    """A signal whose failing receivers the worker logs, once and with the job's id; Django would log them, too."""
+
+    def _log_robust_failure(self, receiver: Any, err: Exception) -> None:
+        """Leave it to the worker."""
+
+
 #: The handler is about to be called.
-job_started = Signal()
+job_started = JobSignal()
 
 #: The job is DONE. ``result``: what the handler returned.
-job_done = Signal()
+job_done = JobSignal()
 
 #: The attempt did not end well and the job will be tried again.
 #: ``outcome``, ``error_class``, ``error_text``, ``delay``.
-job_retrying = Signal()
+job_retrying = JobSignal()
 
 #: The job is DEAD. ``outcome``, ``error_class``, ``error_text``.
-job_dead = Signal()
+job_dead = JobSignal()
 
 #: The job is CANCELLED, on request or by Discard. ``outcome``, ``reason``.
-job_cancelled = Signal()
+job_cancelled = JobSignal()
 
 #: A worker has registered. ``worker_id``; sender is None.
 worker_started = Signal()

@@ -110,7 +110,7 @@ def make_worker(db: None) -> Callable[..., Worker]:
 
 @pytest.fixture
 def heard(transactional_db: None) -> Iterator[Callable[[], list[str]]]:
-    """Return the function that tells which wake-ups were sent since it was last called, each as often as it was sent."""
+    """Return the function that tells which wake-ups were sent since it was last called, as often as each was sent."""
     listener = Listener(database_conninfo())
     try:
         yield listener.heard

@@ -4,3 +4,6 @@ from project.settings import *  # noqa: F403
 from project.settings import INSTALLED_APPS
 
 INSTALLED_APPS = [*INSTALLED_APPS, "tests.probe"]
+
+if env.str("PROBE_AUTOCOMMIT", default="on") == "off":  # noqa: F405
+    DATABASES["default"]["AUTOCOMMIT"] = False  # noqa: F405

@@ -21,19 +21,21 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from typing import Any
 
 from jobqueue import signals
 from jobqueue.exceptions import JobCancelled, JobDeadlineExceeded, JobInterrupted, JobLeaseLost, JobStopped
 from jobqueue.managers import CostLine, Done, Ending, Release
+from jobqueue.outcomes import Outcome
 
-from .connections import tidy_connections
+from .connections import drop_dead_connections, tidy_connections
 from .coroutines import SharedLoop, run_alone
 from .executor import Executor, has_receivers, send_signal
 from .processes import MARKER, descendants_of, die_with_parent, has_children, kill
 from .protocol import CANCEL, DEADLINE, INTERRUPT, LEASE_LOST, Notice, Work, frame, frame_for, receive_message
 
-STOP_SIGNAL = signal.SIGRTMIN + 4
+STOP_SIGNAL = getattr(signal, "SIGRTMIN", signal.SIGUSR1) + 4  # only Linux has one; elsewhere no worker starts
 STOPS: dict[str, type[JobStopped]] = {
     DEADLINE: JobDeadlineExceeded,
     CANCEL: JobCancelled,
@@ -108,10 +110,9 @@ class Child:
 
     def _run(self, item: Work | Notice) -> None:
         if isinstance(item, Notice):
-            arguments = item.arguments
-            send_signal(getattr(signals, item.signal), arguments, sender=arguments["job_type"])
-            self._send(frame("S", (0, 0)))
+            self._send_notice(item)
             return
+        drop_dead_connections()
         try:
             self._executor.execute(item)
         finally:
@@ -121,6 +122,18 @@ class Child:
                 self._clear_leftovers(item)
             if self._has_lost_threads:
                 self._send(frame("T", item[:2]))
+
+    def _send_notice(self, notice: Notice) -> None:
+        """Send the signal of a job whose own child was killed, with the arguments that every receiver knows."""
+        arguments = dict(notice.arguments)
+        if "delay" in arguments:
+            arguments["delay"] = timedelta(seconds=arguments["delay"])
+        arguments["outcome"] = Outcome(arguments["outcome"])
+        try:
+            send_signal(getattr(signals, notice.signal), arguments, sender=arguments["job_type"])
+        finally:
+            tidy_connections()
+            self._send(frame("S", (0, 0)))
 
     # -- what the executor reports --------------------------------------------------------------------------------
 

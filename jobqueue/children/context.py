@@ -116,6 +116,12 @@ class Context:
         self.costs.append(line)
         self._reporter.cost(self._work, line)
 
+    def add_result_cost(self, result: Any) -> None:
+        """Record the cost that a result carries at JOBQUEUE["COST_PATH"], if it does."""
+        line = cost_in_result(result)
+        if line is not None:
+            self.add_cost(line.component, line.amount, line.unit)
+
     def complete(self, result: Any = None) -> None:
         """Finish the job inside the handler's own transaction: its database effects then happen exactly once.
 
@@ -132,6 +138,7 @@ class Context:
             msg = "context.complete() was called twice: call it once, last"
             raise JobQueueError(msg)
         text = encode_result(result, max_bytes=get_settings().RESULT_MAX_BYTES).text
+        self.add_result_cost(result)
         with connection.cursor() as cursor:
             cursor.execute(
                 sql.COMPLETE_JOB,

@@ -37,13 +37,13 @@ from jobqueue.exceptions import (
 from jobqueue.handlers import Handler
 from jobqueue.limits import check_input
 from jobqueue.logs import CurrentJob, current_job
-from jobqueue.managers import CostLine, Done, Ending, Release
+from jobqueue.managers import Done, Ending, Release
 from jobqueue.outcomes import Outcome
 from jobqueue.payloads import encode_result
 from jobqueue.registry import registry
 from jobqueue.states import Status
 
-from .context import Context, Reporter, cost_in_result
+from .context import Context, Reporter
 
 if TYPE_CHECKING:
     from .protocol import Work
@@ -134,18 +134,18 @@ class _Run:
         if text is None:
             text = encode_result(value, max_bytes=get_settings().RESULT_MAX_BYTES).text
             if type(value) is dict:
-                self._add_cost(cost_in_result(value))
+                self.context.add_result_cost(value)
         run_seconds, cpu_seconds = self._figures()
         return Done(self.work.id, self.work.lease_epoch, text, run_seconds, cpu_seconds, None, self.context.costs)
-
-    def _add_cost(self, line: CostLine | None) -> None:
-        if line is not None:
-            self.context.add_cost(line.component, line.amount, line.unit)
 
     def over_input(self, broken: str) -> Ending:
         """Return the end of a job whose input is over a limit: dead at once, and people are told."""
         ending = self._ending(Outcome.INPUT_LIMIT, "dead")
-        ending.error_class, ending.error_text, ending.fingerprint = "jobqueue.limits.InputLimit", broken, "input-limit"
+        ending.error_class, ending.error_text, ending.fingerprint = (
+            "jobqueue.exceptions.InputLimitExceeded",
+            broken,
+            "input-limit",
+        )
         ending.limit_hit = True
         return ending
 
@@ -247,4 +247,5 @@ def send_signal(signal: Any, arguments: dict[str, Any], *, sender: str) -> None:
                 getattr(receiver, "__qualname__", receiver),
                 arguments.get("job_id"),
                 describe(answer, max_bytes=500).text,
+                exc_info=answer,
             )

@@ -8,15 +8,19 @@ import os
 import socket
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 from jobqueue.exceptions import JobQueueError
 
+from .processes import adopt_orphans, children_of, end_descendants
 from .zygote import FD_VARIABLE
 
 BUFFER_BYTES = 1024 * 1024
 READY_SECONDS = 120
+LOOK_SECONDS = 0.2  # how often a start looks whether it is still wanted
 
 
 class ZygoteFailed(JobQueueError):
@@ -53,9 +57,10 @@ class Channels:
 class Launcher:
     """One zygote, started from the supervisor's main thread: the kernel ties a parent's death to its thread's."""
 
-    def __init__(self, worker_id: str) -> None:
-        self._worker_id = worker_id
+    def __init__(self, worker_id: str, *, patience: float = 3600.0) -> None:
+        self._worker_id, self._patience = worker_id, patience
         self._process: subprocess.Popen[bytes] | None = None
+        self._others: frozenset[int] = frozenset()  # children of this process that are not the zygote's business
         self.control: socket.socket | None = None
         self.policies: dict[str, Any] = {}
 
@@ -64,10 +69,15 @@ class Launcher:
         """The zygote's process id."""
         return self._process.pid if self._process else None
 
-    def start(self) -> None:
-        """Start the zygote and wait until it has imported the handlers. Raises ZygoteFailed."""
+    def start(self, *, stopped: Callable[[], bool] = lambda: False) -> bool:
+        """Start the zygote and wait until it has imported the handlers. Raises ZygoteFailed.
+
+        Returns False, with nothing left running, when `stopped` said so meanwhile.
+        """
+        adopt_orphans()  # what a killed zygote leaves comes here, and stop() ends it
+        self._others = frozenset(children_of(os.getpid()))
         mine, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        config = json.dumps({"fd": theirs.fileno(), "worker_id": self._worker_id})
+        config = json.dumps({"fd": theirs.fileno(), "worker_id": self._worker_id, "patience": self._patience})
         environment = {
             **os.environ,
             FD_VARIABLE: config,
@@ -81,15 +91,15 @@ class Launcher:
             stdin=subprocess.DEVNULL,
         )
         theirs.close()
-        mine.settimeout(READY_SECONDS)
-        try:
-            data, fds, _, _ = socket.recv_fds(mine, 4096, 1)
-        except (TimeoutError, ConnectionResetError):
-            data, fds = b"", []
+        data, fds = _first_word(mine, stopped)
         if not data:
             mine.close()
             self._process.kill()
             code = self._process.wait()
+            self._process = None
+            end_descendants(self._others)
+            if stopped():
+                return False
             msg = (
                 f"the process that imports the handlers ended with code {code} before it was ready: see its error above"
             )
@@ -99,6 +109,7 @@ class Launcher:
             self.policies = json.loads(file.read())
         mine.setblocking(False)
         self.control = mine
+        return True
 
     def fork(self, key: str, slots: int) -> Channels:
         """Ask for a child; its pid follows as an event."""
@@ -109,6 +120,10 @@ class Launcher:
             sock.close()
         channels.far_ends.clear()
         return channels
+
+    def say_alive(self) -> None:
+        """Tell the zygote that its supervisor works: after `patience` seconds without a word it kills the children."""
+        self._command({"op": "alive"})
 
     def signal(self, key: str, number: int) -> None:
         """Signal one child."""
@@ -150,6 +165,7 @@ class Launcher:
                 self._process.kill()
                 self._process.wait()
             self._process = None
+            end_descendants(self._others)
 
     def _command(self, command: dict[str, Any], fds: list[int] | None = None) -> None:
         if self.control is None:
@@ -160,3 +176,17 @@ class Launcher:
                 socket.send_fds(self.control, [json.dumps(command).encode()], fds or [])
             finally:
                 self.control.setblocking(False)
+
+
+def _first_word(sock: socket.socket, stopped: Callable[[], bool]) -> tuple[bytes, list[int]]:
+    """Return what the zygote says when it is ready, and its descriptors; nothing when it ended or took too long."""
+    give_up = time.monotonic() + READY_SECONDS
+    sock.settimeout(LOOK_SECONDS)
+    while time.monotonic() < give_up and not stopped():
+        with contextlib.suppress(TimeoutError):
+            try:
+                data, fds, _, _ = socket.recv_fds(sock, 4096, 1)
+            except ConnectionResetError:
+                return b"", []
+            return data, fds
+    return b"", []

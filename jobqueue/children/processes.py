@@ -9,8 +9,9 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+import select
 import signal
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
@@ -93,6 +94,22 @@ def kill_group(pgid: int) -> None:
     """Kill a process group; one already gone is no error."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(pgid, signal.SIGKILL)
+
+
+def end_descendants(spare: Collection[int] = ()) -> None:
+    """Kill and reap everything below this process, a subreaper: the death of a parent brings its children here.
+
+    Children in `spare`, and what is below them, are left alone.
+    """
+    for _ in range(100):
+        mine = [pid for pid in children_of(os.getpid()) if pid not in spare]
+        if not mine:
+            return
+        kill([pid for parent in mine for pid in (parent, *descendants_of(parent))])
+        for pid in mine:
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(pid, os.WNOHANG)
+        select.select([], [], [], 0.01)
 
 
 def belongs_to(pid: int, *, group: int, marker: str) -> bool:

@@ -2,7 +2,8 @@
 
 One thread, no database connection. It is the parent of all children and, as a subreaper, of every orphan that a
 handler leaves; only it signals and reaps them, so a process id is never mistaken for another's. When the supervisor's
-end of its socket closes, for whatever reason, it kills everything below it and exits.
+end of its socket closes, for whatever reason, it kills everything below it and exits. When the supervisor stands still
+for so long that its leases run out, it kills the children: nobody else could stop their jobs before others begin them.
 """
 
 from __future__ import annotations
@@ -15,21 +16,26 @@ import select
 import signal
 import socket
 import sys
+import time
 from typing import Any
 
-from .processes import adopt_orphans, belongs_to, children_of, descendants_of, kill, kill_group
+from .processes import adopt_orphans, belongs_to, children_of, descendants_of, end_descendants, kill, kill_group
 
 FD_VARIABLE = "JOBQUEUE_ZYGOTE"
 COMMAND_BYTES = 4096
+POLL_MILLISECONDS = 500
+STALL_SECONDS = 1.5
 
 
 class Zygote:
     """Serves the supervisor's commands: fork, signal, kill, sweep."""
 
-    def __init__(self, control: socket.socket, worker_id: str) -> None:
+    def __init__(self, control: socket.socket, worker_id: str, *, patience: float) -> None:
         self._control, self._worker_id = control, worker_id
+        self._patience, self._heard_at = patience, _boottime()
         self._pids: dict[str, int] = {}
         self._keys: dict[int, str] = {}
+        self._killed: set[str] = set()  # of children: by its own decision
         self._wake_read, self._wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
 
     def serve(self) -> None:
@@ -41,13 +47,19 @@ class Zygote:
         poll.register(self._wake_read, select.POLLIN)
         try:
             while True:
-                for fd, _ in poll.poll():
+                before = _boottime()
+                ready = poll.poll(POLL_MILLISECONDS)
+                if _boottime() - before > STALL_SECONDS:  # stopped itself: its supervisor first, which knows the leases
+                    self._heard_at = max(self._heard_at, _boottime() - self._patience + STALL_SECONDS)
+                for fd, _ in ready:
                     if fd == self._wake_read:
                         with contextlib.suppress(BlockingIOError):
                             os.read(self._wake_read, 4096)
                         self._reap()
                     elif not self._obey():
                         return
+                if self._keys and _boottime() - self._heard_at > self._patience:
+                    self._kill_children()
         finally:
             self._kill_everything()
 
@@ -60,6 +72,9 @@ class Zygote:
         if not data:
             return False
         command: dict[str, Any] = json.loads(data)
+        self._heard_at = _boottime()
+        if command["op"] == "alive":
+            return True
         key = command["key"]
         if command["op"] == "fork":
             self._fork(key, command["slots"], fds)
@@ -103,7 +118,9 @@ class Zygote:
                 if key is not None:  # else an adopted orphan
                     self._sweep(key)
                     del self._pids[key]
-                    self._tell({"event": "exited", "key": key, "code": os.waitstatus_to_exitcode(status)})
+                    ours = key in self._killed
+                    self._killed.discard(key)
+                    self._tell({"event": "exited", "key": key, "code": os.waitstatus_to_exitcode(status), "ours": ours})
 
     def _sweep(self, key: str) -> None:
         """Kill what a child's handlers left behind and this process adopted."""
@@ -117,22 +134,27 @@ class Zygote:
             if pid not in self._keys and belongs_to(pid, group=group, marker=marker):
                 kill([*descendants_of(pid), pid])
 
+    def _kill_children(self) -> None:
+        """Kill all children: the supervisor has stood still for so long that their leases are running out."""
+        self._heard_at = _boottime()
+        self._killed.update(self._pids)
+        for pid in list(self._keys):
+            doomed = descendants_of(pid)
+            kill_group(pid)
+            kill(doomed)
+
     def _kill_everything(self) -> None:
         for pid in list(self._keys):
             kill_group(pid)
-        for _ in range(100):  # killing a parent makes its children ours: until none is left
-            doomed = descendants_of(os.getpid())
-            kill(doomed)
-            with contextlib.suppress(ChildProcessError):
-                while os.waitpid(-1, os.WNOHANG)[0]:
-                    pass
-            if not doomed:
-                return
-            select.select([], [], [], 0.01)
+        end_descendants()
 
     def _tell(self, event: dict[str, Any]) -> None:
         with contextlib.suppress(OSError):
             self._control.send(json.dumps(event).encode())
+
+
+def _boottime() -> float:
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 def name_connections(worker_id: str) -> None:
@@ -160,10 +182,12 @@ def main() -> None:
     from django.db import connections  # noqa: PLC0415
 
     from jobqueue import signals  # noqa: PLC0415
+    from jobqueue.logs import speak_by_default  # noqa: PLC0415
     from jobqueue.registry import registry  # noqa: PLC0415
 
     from . import child  # noqa: F401, PLC0415  (so that forks share it)
 
+    speak_by_default()
     name_connections(config["worker_id"])
     table = registry.policies() | {
         "receivers": [
@@ -178,7 +202,7 @@ def main() -> None:
         file.write(json.dumps(table).encode())
     socket.send_fds(control, [b'{"event": "ready"}'], [memory])
     os.close(memory)
-    Zygote(control, config["worker_id"]).serve()
+    Zygote(control, config["worker_id"], patience=config["patience"]).serve()
     sys.exit(0)
 
 

@@ -18,6 +18,7 @@ class Fold:
     """Folds one batch of each kind."""
 
     name = "fold"
+    more = False
 
     def __init__(self, run: Run, *, interval_seconds: float = 10.0) -> None:
         self._run = run
@@ -26,9 +27,12 @@ class Fold:
     def run_once(self) -> dict[str, int]:
         """Fold one batch of each step."""
         counts = {"stats": 0, "costs": 0}
+        self.more = False
         for name, statement in (("stats", sql.FOLD_STATS), ("costs", sql.FOLD_COSTS)):
             for from_span, to_span, age in STEPS:
-                counts[name] += moving.fold(
+                folded = moving.fold(
                     self._run, statement=statement, from_span=from_span, to_span=to_span, age=age, limit=BATCH
                 )
+                counts[name] += folded
+                self.more = self.more or folded == BATCH
         return counts

@@ -29,6 +29,7 @@ logger = logging.getLogger("jobqueue.maintenance")
 
 SHARE = 9  # after a run that took t, the service rests for at least 9 t
 SOONEST_SECONDS = 0.002
+QUICK_SECONDS = 0.01
 
 
 class Maintenance(threading.Thread):
@@ -56,23 +57,20 @@ class Maintenance(threading.Thread):
         self._due["promote"] = 0.0
         self._wake.set()
 
-    def close(self) -> None:
-        """End the thread after the statement it is in."""
+    def end(self) -> None:
+        """Have the thread end after the statement it is in."""
         self._ended.set()
         self._wake.set()
-        self.join(2)
-        self.session.close()
 
     def run(self) -> None:
-        """Serve until close()."""
+        """Serve until end()."""
         while not self._ended.is_set():
             self._wake.clear()
             for service in self.services:
-                if self._ended.is_set():
-                    return
-                if time.monotonic() >= self._due[service.name]:
+                if not self._ended.is_set() and time.monotonic() >= self._due[service.name]:
                     self._run_service(service)
             self._wake.wait(max(SOONEST_SECONDS, min(self._due.values()) - time.monotonic()))
+        self.session.close()
 
     def _run_service(self, service: Service) -> None:
         began = time.monotonic()
@@ -90,7 +88,9 @@ class Maintenance(threading.Thread):
             logger.debug("maintenance service=%s %s seconds=%.3f", service.name, counts, took)
         if service is self.promote:
             pause = self._after_promote(pause)
-        self._due[service.name] = time.monotonic() + max(pause, took * SHARE if took > 0.02 else 0.0)
+        if service.more:
+            pause = SOONEST_SECONDS
+        self._due[service.name] = time.monotonic() + max(pause, took * SHARE if took > QUICK_SECONDS else 0.0)
 
     def _after_promote(self, pause: float) -> float:
         """Wake the worker for what became due; return how long until the next is."""

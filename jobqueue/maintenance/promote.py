@@ -15,6 +15,7 @@ class Promote:
     """Promotes; `next_in` then tells how long until the next scheduled job is due."""
 
     name = "promote"
+    more = False
 
     def __init__(self, run: Run, *, interval_seconds: float) -> None:
         self._run = run
@@ -28,5 +29,6 @@ class Promote:
         self.queues = {queue for _, queue in rows}
         if self.queues and get_settings().NOTIFY:
             self._run(sql.WAKE_QUEUES, {"channel": CHANNEL, "queues": sorted(self.queues)})
-        self.next_in = 0.0 if len(rows) == BATCH else moving.seconds_to_next_due(self._run)
+        self.more = len(rows) == BATCH
+        self.next_in = None if self.more else moving.seconds_to_next_due(self._run)
         return {"promoted": len(rows)}

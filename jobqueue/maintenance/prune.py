@@ -42,6 +42,7 @@ class Prune:
     """Prunes; rows that a foreign key of the project refers to are kept, counted and named."""
 
     name = "prune"
+    more = False
 
     def __init__(
         self, run: Run, *, interval_seconds: float = 30.0, ages: dict[Status, timedelta] | None = None
@@ -54,10 +55,12 @@ class Prune:
     def run_once(self, limit: int = BATCH) -> dict[str, int]:
         """Delete one batch of each status that has one, each of at most `limit` jobs."""
         counts: dict[str, int] = {}
+        self.more = False
         for status, age in (retentions() if self._ages is None else self._ages).items():
             deleted = self._batch(status, age, limit)
             if deleted:
                 counts[status.name.lower()] = len(deleted)
+                self.more = self.more or len(deleted) == BATCH
         if new := self.kept - self._told:
             self._told |= new
             logger.warning("jobs kept, a foreign key refers to them: %s, such as %s", len(new), sorted(new)[:5])

@@ -26,6 +26,7 @@ class Reap:
     """Reaps on one session."""
 
     name = "reap"
+    more = False
 
     def __init__(self, session: Session, *, worker_id: str, lease: timedelta, interval_seconds: float) -> None:
         self._session, self._worker_id, self._lease = session, worker_id, lease
@@ -41,6 +42,7 @@ class Reap:
         if time.monotonic() < self._not_before:
             return {"reaped": 0}
         rows = moving.reap(self._session.run, limit=BATCH)
+        self.more = len(rows) == BATCH
         if rows and get_settings().NOTIFY:
             queues = sorted({row[4] for row in rows if row[1] == Status.PENDING})
             self._session.run(sql.WAKE_QUEUES, {"channel": CHANNEL, "queues": queues})

@@ -12,6 +12,7 @@ class RemoveWorkers:
     """Removes rows that are ten leases old: long enough for people to see that one is missing."""
 
     name = "workers"
+    more = False
     interval_seconds = 60.0
 
     def __init__(self, run: Run, *, lease: timedelta) -> None:

@@ -10,8 +10,8 @@ from typing import Any
 
 from jobqueue import sql
 
-from .arrays import number_array
-from .rows import ClaimedJob, Release, Renewal, Run, Span
+from .arrays import number_array, text_array
+from .rows import ClaimedJob, Release, Renewal, Run, Span, cost_lines, total_cost
 
 _CLAIM_ORDER = itemgetter(4, 5, 0)  # priority, run_after, id
 
@@ -55,6 +55,11 @@ def renew(
     return [Renewal(*row) for row in rows]
 
 
+def cancel_requests(run: Run, *, ids: Sequence[int]) -> list[int]:
+    """Return those of the jobs that somebody asked to cancel while they run."""
+    return [row[0] for row in run(sql.CANCEL_REQUESTS, {"ids": number_array(ids)})]
+
+
 def release(run: Run, *, worker_id: str, releases: Sequence[Release]) -> dict[int, int]:
     """Give leased jobs back uncharged. Returns {id: status} of those that were still this worker's."""
     rows = run(
@@ -65,6 +70,8 @@ def release(run: Run, *, worker_id: str, releases: Sequence[Release]) -> dict[in
             "epochs": [item.lease_epoch for item in releases],
             "delays": [None if item.delay is None else item.delay.total_seconds() for item in releases],
             "unknowns": [item.unknown for item in releases],
+            "costs": text_array([str(total_cost(item.costs)) for item in releases]),
+            "cost_lines": cost_lines(releases),
         },
     )
     return {row[0]: row[1] for row in rows}

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from django.db import DataError
 
+from jobqueue.conf import get_settings
 from jobqueue.outcomes import Outcome
 
 Run = Callable[[str, Mapping[str, Any]], list[tuple[Any, ...]]]
@@ -139,6 +140,7 @@ class Release(NamedTuple):
     lease_epoch: int
     delay: timedelta | None = None
     unknown: bool = False
+    costs: Sequence[CostLine] = ()
 
 
 class Renewal(NamedTuple):
@@ -168,11 +170,14 @@ def stored_amount(amount: Decimal) -> Decimal:
 
 
 def total_cost(costs: Sequence[CostLine]) -> Decimal:
-    """Return the sum of the amounts, whatever their units: 0 without costs."""
-    return sum((stored_amount(line.amount) for line in costs), Decimal(0))
+    """Return the sum of the amounts in the first of JOBQUEUE["COST_UNITS"]: units are not added to one another."""
+    if not costs:
+        return Decimal(0)
+    unit = get_settings().COST_UNITS[0]
+    return sum((stored_amount(line.amount) for line in costs if line.unit == unit), Decimal(0))
 
 
-def cost_lines(endings: Sequence[Done | Ending]) -> str:
+def cost_lines(endings: Sequence[Done | Ending | Release]) -> str:
     """Return the JSON array of cost lines that the settle statements read; amounts as text, never as floats."""
     return json.dumps([_cost_object(line) | {"id": ending.id} for ending in endings for line in ending.costs])
 

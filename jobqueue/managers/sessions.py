@@ -51,7 +51,7 @@ class Session:
         self, alias: str, role: str, *, timeout: timedelta | None = None, wake: threading.Event | None = None
     ) -> None:
         self.alias, self.role = alias, role
-        self.timeout = timeout or timedelta(seconds=get_settings().STATEMENT_TIMEOUT)
+        self.timeout = timeout or get_settings().statement_timeout
         self.connects = 0
         self.away = False
         self.server: tuple[Any, ...] = ()  # (address, port, start time): another server, or a restarted one, shows here

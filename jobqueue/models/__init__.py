@@ -2,8 +2,9 @@
 
 from .action import Action
 from .attempt import Attempt
+from .console import DeadLetter, StuckJob
 from .figures import Cost, Stat
 from .job import Job
 from .worker import Worker
 
-__all__ = ["Action", "Attempt", "Cost", "Job", "Stat", "Worker"]
+__all__ = ["Action", "Attempt", "Cost", "DeadLetter", "Job", "Stat", "StuckJob", "Worker"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from django.db import models
@@ -109,6 +110,12 @@ class Job(models.Model):
 
     def __str__(self) -> str:
         return f"{self.job_type} #{self.pk}"
+
+    def refresh_from_db(
+        self, using: str | None = None, fields: Iterable[str] | None = None, from_queryset: Any = None
+    ) -> None:
+        """Read the row again, from the primary: a replica may not have its change yet."""
+        super().refresh_from_db(using or Job.objects.write_db, fields, from_queryset)
 
     def save(self, *args: Any, **kwargs: Any) -> None:
         """Refuse: a whole-row write would overwrite what a worker did since the row was read.

@@ -13,6 +13,7 @@ def _load(name: str) -> str:
 
 BLOCKED_REDRIVES = _load("blocked_redrives")
 CANCEL_JOBS = _load("cancel_jobs")
+CANCEL_REQUESTS = _load("cancel_requests")
 CLAIM_JOBS = _load("claim_jobs")
 COMPLETE_JOB = _load("complete_job")
 COPY_JOBS = _load("copy_jobs")

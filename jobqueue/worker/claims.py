@@ -75,6 +75,7 @@ class Claims:
         self._run, self._worker_id, self._lease = run, worker_id, lease
         self._floors: dict[str, Floor] = {}
         self._slow: set[str] = set()
+        self._quickest = 1.0
 
     @property
     def slow_queues(self) -> set[str]:
@@ -99,7 +100,7 @@ class Claims:
         began = time.monotonic()
         jobs = self._claim([Span(queue, take) for queue, take in takes], total)
         seconds = time.monotonic() - began
-        slow = _is_slow(seconds, len(jobs))
+        slow = self._is_slow(seconds, len(jobs))
         for queue, _ in takes:
             floor = self._floors.setdefault(queue, Floor())
             floor.note([job for job in jobs if job.queue == queue])
@@ -141,10 +142,16 @@ class Claims:
         floor.sweep_top, floor.width = None, FIRST_SLICE
         began = time.monotonic()
         jobs = self._claim([Span(queue, take)])
-        if not _is_slow(time.monotonic() - began, len(jobs)):
+        if not self._is_slow(time.monotonic() - began, len(jobs)):
             self._slow.discard(queue)
             del self._floors[queue]
         return jobs
+
+    def _is_slow(self, seconds: float, rows: int) -> bool:
+        """Tell whether a full scan took much longer than the quickest of late, mostly the way to the server."""
+        limit = SLOW_SECONDS + 3 * self._quickest + SLOW_SECONDS_A_ROW * rows
+        self._quickest = min(self._quickest * 1.01 + 1e-5, seconds)
+        return seconds > limit
 
     def _claim(self, spans: Sequence[Span], total: int | None = None) -> list[ClaimedJob]:
         return leasing.claim(self._run, spans=spans, worker_id=self._worker_id, lease=self._lease, total=total)
@@ -152,7 +159,3 @@ class Claims:
 
 def _instant(microseconds: int) -> datetime:
     return EPOCH + timedelta(microseconds=microseconds)
-
-
-def _is_slow(seconds: float, rows: int) -> bool:
-    return seconds > SLOW_SECONDS + SLOW_SECONDS_A_ROW * rows

@@ -2,7 +2,7 @@
 
 How far ahead is learnt from how long jobs take: a place is a slot, `depth` times over where jobs are short, so that
 no-ops are claimed by the hundred and ten-second jobs one a slot. A job that turns out long has what waits behind it
-taken back within 100 ms, for another child or, through the database, another worker.
+taken back, for another child or, within 200 ms and through the database, another worker.
 
 A worker with nothing to claim marks itself idle, claims once more, and sleeps until a hint or the next poll: whoever
 enqueues after that claim sees the mark and wakes it.
@@ -41,8 +41,8 @@ logger = logging.getLogger("jobqueue.worker")
 AHEAD_SECONDS = 0.03  # how much work a child is given ahead
 DEEPEST = 200
 LONG_SECONDS = 0.05  # a job that has run so long has nothing given behind it
-RECALL_SECONDS = 0.1
-RELEASE_SECONDS = 0.15
+RECALL_SECONDS = 0.06
+RELEASE_SECONDS = 0.06
 BUSY_PAUSE_SECONDS = 0.005
 FAILED_PAUSE_SECONDS = 0.5
 SHORT_SECONDS = 0.1

@@ -35,15 +35,15 @@ def apply_reason(ending: Ending, held: Held, reason: str) -> None:
     }[reason]
     ending.outcome, ending.step = outcome, step
     ending.limit_hit = reason in (DEADLINE, MEMORY)
-    if ending.error_class != _CLASSES[reason]:
-        ending.error_class, ending.error_text = _CLASSES[reason], _text(held, reason)
-        ending.fingerprint = fingerprint(_CLASSES[reason], reason, held.job.job_type)
+    ending.error_class, ending.error_text = _CLASSES[reason], _text(held, reason)
+    ending.fingerprint = fingerprint(_CLASSES[reason], reason, held.job.job_type)
 
 
 def _text(held: Held, reason: str) -> str:
     limits = held.policy.limits if held.policy else None
     if reason == DEADLINE:
-        return f"deadline of {limits.duration if limits else None:g} s exceeded after {held.run_seconds():.1f} s"
+        duration = (limits.duration if limits else None) or get_settings().DEADLINE_SECONDS
+        return f"deadline of {duration:g} s exceeded after {held.run_seconds():.1f} s"
     if reason == MEMORY:
         used = (held.peak_memory or 0) / 2**20
         allowed = ((limits.memory_bytes if limits else None) or 0) / 2**20

@@ -27,11 +27,11 @@ class Held:
     started: float | None = None
     deadline: float | None = None
     asked: str | None = None  # why it is being stopped
-    asked_at: float = 0.0
+    kill_at: float | None = None  # monotonic: when its child is killed, having been asked
     limit_hit: bool = False
     ended: bool = False
     lost: bool = False
-    killed: bool = False  # its child is dead: another one sends its signal
+    killed: bool = False  # its child cannot tell its end: another one sends its signal
     waits: str | None = None  # the child that waits for the verdict
     peak_memory: int | None = None
     costs: tuple[CostLine, ...] = ()

@@ -39,31 +39,41 @@ class Heartbeat(threading.Thread):
         worker_id: str,
         lease: timedelta,
         beat: Callable[[Session], None],
+        leave: Callable[[Session], None],
         heard: Callable[[list[Renewal]], None],
     ) -> None:
         super().__init__(name="jobqueue-lease", daemon=True)
         self.session = session
         self._held, self._inbox, self._worker_id, self._lease = held, inbox, worker_id, lease
-        self._beat, self._heard = beat, heard
+        self._beat, self._leave, self._heard = beat, leave, heard
         self._wake, self._ended = threading.Event(), threading.Event()
         self._renew_at = self._beat_at = 0.0
         self._quietly = Quietly()
         self.healthy_at = time.monotonic()
+        self.deaf: Callable[[], bool] = lambda: True  # whether no hints come, so that cancels must be looked for
 
     def look_now(self) -> None:
         """Renew at once: somebody asked to cancel a job of this worker."""
         self._renew_at = 0.0
         self._wake.set()
 
-    def close(self) -> None:
-        """End the thread."""
+    def end(self) -> None:
+        """Have the thread end; its last word takes the worker's row away."""
         self._ended.set()
         self._wake.set()
-        self.join(5)
-        self.session.close()
 
     def run(self) -> None:
-        """Beat until close()."""
+        """Beat until end()."""
+        try:
+            self._beat_on()
+            if not self.session.away:
+                self._leave(self.session)
+        except DatabaseError:
+            logger.debug("worker row left behind worker=%s", self._worker_id)  # maintenance removes it
+        finally:
+            self.session.close()
+
+    def _beat_on(self) -> None:
         self._renew_at = time.monotonic() + self._lease.total_seconds() / 3
         while not self._ended.is_set():
             self._wake.clear()
@@ -81,15 +91,27 @@ class Heartbeat(threading.Thread):
 
     def _once(self) -> None:
         now = time.monotonic()
-        if now >= self._renew_at:
-            self._renew_at = now + self._lease.total_seconds() / 3
-            self._renew()
-        if now >= self._beat_at:
-            self._beat(self.session)
-            self._beat_at = now + min(10.0, self._lease.total_seconds() / 6)
+        try:
+            if now >= self._renew_at:
+                self._renew_at = now + self._lease.total_seconds() / 3
+                self._renew()
+        finally:  # a table of jobs that is locked must not make the worker look dead
+            if now >= self._beat_at:
+                self._beat(self.session)
+                self._beat_at = now + min(10.0, self._lease.total_seconds() / 6)
+        if self.deaf():
+            self._look_for_cancels()
         progress = self._held.take_progress()
         if progress:
             leasing.write_progress(self.session.run, worker_id=self._worker_id, progress=progress)
+
+    def _look_for_cancels(self) -> None:
+        """Ask for cancel requests: where no hint of them comes, they wait for no renewal."""
+        held = [item.job.id for item in self._held.all() if not item.ended]
+        asked = leasing.cancel_requests(self.session.run, ids=held) if held else []
+        if asked:
+            news = [Renewal(job_id, "locked", True) for job_id in asked]
+            self._inbox.put(lambda: self._heard(news))
 
     def _renew(self) -> None:
         held = self._held.all()

@@ -8,7 +8,7 @@ import socket
 from dataclasses import dataclass
 from datetime import timedelta
 
-from jobqueue.conf import JobQueueSettings
+from jobqueue.conf import JobQueueSettings, problems
 from jobqueue.exceptions import ConfigurationError
 
 from .queues import QueuePlan
@@ -50,13 +50,17 @@ class WorkerOptions:
             "shutdown_timeout": timedelta(seconds=settings.SHUTDOWN_TIMEOUT),
         }
         values = defaults | {key: value for key, value in given.items() if value is not None}
-        options = cls(worker_id=f"{name}-{secrets.token_hex(4)}", name=name, alias=alias, **values)  # type: ignore[arg-type]
+        worker_id = f"{name}-{secrets.token_hex(4)}"
+        options = cls(worker_id=worker_id, name=name, alias=alias, **values)  # type: ignore[arg-type]
         for key, least in (("processes", 1), ("threads", 1), ("max_jobs", 1), ("max_seconds", 0)):
             value = getattr(options, key)
             if value is not None and value < least:
                 msg = f"--{key.replace('_', '-')} must be at least {least}, not {value}"
                 raise ConfigurationError(msg)
         options.plan().check_slots(options.processes * options.threads)
+        for problem in problems(settings.changed(LEASE_SECONDS=options.lease.total_seconds())):
+            if problem.fatal:
+                raise ConfigurationError(f"with --lease {options.lease.total_seconds():g}: {problem.text}")
         return options
 
     def plan(self) -> QueuePlan:

@@ -32,7 +32,8 @@ class Child:
     dead: bool = False
     closed: bool = False
     alone: Held | None = None
-    notices: int = 0
+    notices: int = 0  # signals that it has still to send
+    unsent: list[Notice] = field(default_factory=list)  # taken back before it had begun: for another child
     queue: dict[tuple[int, int], Held] = field(default_factory=dict)
     reader: Reader = field(default_factory=Reader)
 
@@ -94,6 +95,7 @@ class Child:
                     back.append(held)
             else:
                 self.notices -= 1
+                self.unsent.append(item)
         return back
 
     def reports(self) -> Iterator[Report]:

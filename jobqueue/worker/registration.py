@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import os
 import socket
 import time
 from collections.abc import Callable, Iterable
-from datetime import timedelta
 
 from django.conf import settings as django_settings
 from django.db import DatabaseError
@@ -35,8 +33,11 @@ class Registration:
         self.claimed_at: Callable[[], float | None] = lambda: None
         self.stopping: Callable[[], bool] = lambda: False
 
-    def register(self, session: Session, policies: PolicyTable, *, stopped: Callable[[], bool]) -> None:
-        """Write the row, waiting for a database that is not up yet; warn of queues that nobody knows."""
+    def register(self, session: Session, policies: PolicyTable, *, stopped: Callable[[], bool]) -> bool:
+        """Write the row, waiting for a database that is not up yet; warn of queues that nobody knows.
+
+        Returns False when the worker was stopped meanwhile.
+        """
         while not stopped():
             try:
                 self.beat(session)
@@ -47,13 +48,14 @@ class Registration:
                 logger.warning("waiting for the database error=%s", str(error).strip().split("\n")[0])
                 session.pause()
         else:
-            return
+            return False
         if django_settings.DEBUG:
             logger.warning("DEBUG is on: fine for development, slow and talkative in production")
         known = {policy.queue for policy in policies.policies.values()} | set(pending_queues(session.run))
         strange = [queue for queue in self.queues if queue not in known and queue != "*"]
         if strange:
             logger.warning("no job type is declared for these queues and none has jobs: %s", ", ".join(strange))
+        return True
 
     def beat(self, session: Session, *, idle: bool | None = None) -> None:
         """Say that the worker lives; `idle` True: it sleeps and wants to be woken, None: as before."""
@@ -76,12 +78,9 @@ class Registration:
             },
         )
 
-    def leave(self, alias: str) -> None:
+    def leave(self, session: Session) -> None:
         """Take the row away; one that stays is removed by maintenance."""
-        session = Session(alias, f"jobqueue leave {self._options.worker_id}", timeout=timedelta(seconds=1))
-        with contextlib.suppress(DatabaseError):
-            session.run(sql.WORKER_LEAVE, {"worker_id": self._options.worker_id})
-        session.close()
+        session.run(sql.WORKER_LEAVE, {"worker_id": self._options.worker_id})
 
 
 def check_job_types(options: WorkerOptions, policies: PolicyTable) -> None:

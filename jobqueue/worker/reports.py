@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections import deque
 from collections.abc import Callable
 from datetime import timedelta
 from decimal import Decimal
@@ -35,6 +36,7 @@ class Reports:
         self.dispatch: Dispatch
         self.stops: Stops
         self.receivers: set[str] = set()  # signals that somebody listens to
+        self._notices: deque[Notice] = deque()  # signals of killed children, for a living one to send
         self.ended = 0
 
     def read(self, child: Child, now: float) -> None:
@@ -59,11 +61,11 @@ class Reports:
             self._held.note_progress((report.id, report.lease_epoch), report.value)
         elif report.kind == "S":
             child.notices -= 1
+        elif report.kind == "T" or (report.kind == "L" and child.slots > 1):
+            # Threads of a stopped handler run on, or programs of which it cannot be told whose they are.
+            self.dispatch.put_back_retired(child)
         elif report.kind == "L":
-            if child.slots > 1:  # whose leftovers they are cannot be told while siblings run
-                self.dispatch.put_back_retired(child)
-            else:
-                self._pool.launcher.sweep(child.key)
+            self._pool.launcher.sweep(child.key)
 
     def _ended(self, child: Child, report: Report) -> None:
         fence = (report.id, report.lease_epoch)
@@ -81,23 +83,27 @@ class Reports:
 
     def _end(self, held: Held, report: Report) -> End:
         if report.kind == "R":
-            return Release(*held.fence, _seconds(report.value))
+            return Release(*held.fence, _seconds(report.value), costs=held.costs)
         end: Done | Ending = report.value if report.kind == "D" else ending_from_json(report.value)
         self.dispatch.learn(end.run_seconds)
         if isinstance(end, Done):
             if held.asked == DEADLINE:  # it swallowed the stop and went on: not a success
+                held.killed = True
                 return stopped(held, DEADLINE)
             if held.costs or held.peak_memory:
                 return end._replace(costs=held.costs, peak_memory=held.peak_memory)
             return end
         end.costs, end.peak_memory = held.costs, held.peak_memory
         if held.asked in (DEADLINE, CANCEL, INTERRUPT):
+            told = end.outcome
             apply_reason(end, held, held.asked)
+            held.killed = end.outcome != told  # the child knows another end than the one that is stored
         return end
 
     def died(self, child: Child, code: int, *, ours: bool = False) -> None:
         """Account for a dead child: what it ran has ended, what it had not begun goes to another."""
         back = child.recall()
+        self._notices += child.unsent
         running = [held for held in child.queue.values() if not held.ended]
         self._pool.bury(child)
         culprits = [held for held in running if held.asked is not None]
@@ -130,8 +136,8 @@ class Reports:
             )
         child = self._pool.children.get(held.waits or "")
         if child is not None:
-            child.tell("verdict", held.fence, status or 0)
-        elif isinstance(end, Ending) and status is not None and held.killed:
+            child.tell("verdict", held.fence, 0 if held.killed else status or 0)
+        if isinstance(end, Ending) and status is not None and held.killed:
             self._send_for_killed(held, end, status)
         if isinstance(end, Ending) and status is not None and self._may_log():
             logger.info(
@@ -156,10 +162,25 @@ class Reports:
         }
         if "delay" in about:
             about["delay"] = about["delay"].total_seconds()
-        for child in self._pool.children.values():
-            if child.accepts() and child.notify(Notice(name, about)):
+        self._notices.append(Notice(name, about))
+        self.send_notices()
+
+    def send_notices(self) -> None:
+        """Hand the signals of killed children to living ones: now, or as soon as there is one."""
+        children = sorted(self._pool.children.values(), key=lambda child: len(child.queue))
+        for child in children:
+            self._notices += child.unsent
+            child.unsent.clear()
+        while self._notices:
+            notice = self._notices[0]
+            if not any(child.accepts() and child.notify(notice) for child in children):
                 return
-        logger.warning("signal not sent: no child could take it signal=%s job_id=%s", name, held.job.id)
+            self._notices.popleft()
+
+    @property
+    def owes_signals(self) -> bool:
+        """Whether signals of killed children are still to be sent."""
+        return bool(self._notices) or any(child.notices for child in self._pool.children.values())
 
 
 def _seconds(value: float | None) -> timedelta | None:

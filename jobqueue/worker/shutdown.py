@@ -71,7 +71,8 @@ class Shutdown:
         ):
             self._cut_off(now)
         worker.dispatch.release_unstarted()
-        if not len(worker.held) and worker.settler.idle and not worker.claimer.busy:
+        idle = not len(worker.held) and worker.settler.idle and not worker.claimer.busy
+        if idle and (self._cut_at is not None or not worker.reports.owes_signals):
             return FORCED if self.cut else GRACEFUL
         if self._cut_at is not None:
             return self._hurry(now)

@@ -22,6 +22,7 @@ from .pool import Child, Pool
 logger = logging.getLogger("jobqueue.worker")
 
 LEASE_CHECK_SECONDS = 0.25
+LAST_MOMENT_SECONDS = 0.1
 LIMITED_SAMPLE_SECONDS, SAMPLE_SECONDS = 0.05, 1.0
 
 
@@ -39,10 +40,9 @@ class Stops:
         times = [self._leases_at] if len(self._held) else []
         for child in self._pool.children.values():
             for held in child.running():
-                if held.asked is not None:
-                    times.append(held.asked_at + self._settings.KILL_GRACE)
-                elif held.deadline is not None:
-                    times.append(held.deadline)
+                due = held.deadline if held.asked is None else held.kill_at
+                if due is not None:
+                    times.append(due)
                 if child.alone is not None:
                     times.append(self._limited_at)
         return max(now, min(times)) if times else None
@@ -76,7 +76,10 @@ class Stops:
         child = self._pool.children.get(held.child or "")
         if held.asked is not None or child is None:
             return
-        held.asked, held.asked_at = reason, time.monotonic()
+        grace = self._settings.KILL_GRACE
+        if reason == LEASE_LOST:  # whatever the grace: at the end of the lease another worker may begin
+            grace = max(0.0, min(grace, held.lease_end - boottime() - LAST_MOMENT_SECONDS))
+        held.asked, held.kill_at = reason, time.monotonic() + grace
         child.tell("stop", held.fence, reason)
         self._pool.launcher.signal(child.key, STOP_SIGNAL)
 
@@ -103,8 +106,8 @@ class Stops:
 
     def _check_time(self, child: Child, held: Held, now: float) -> None:
         if held.asked is not None:
-            if now >= held.asked_at + self._settings.KILL_GRACE:
-                held.asked_at = now + 3600  # once
+            if held.kill_at is not None and now >= held.kill_at:
+                held.kill_at = None
                 self._pool.launcher.kill(child.key)
         elif held.deadline is not None and now >= held.deadline:
             held.limit_hit = True
@@ -144,5 +147,5 @@ class Stops:
             size = proportional_bytes(pids)
         held.peak_memory = max(held.peak_memory or 0, size)
         if size > limit:
-            held.asked, held.asked_at, held.limit_hit = MEMORY, time.monotonic() + 3600, True
+            held.asked, held.limit_hit = MEMORY, True
             self._pool.launcher.kill(child.key)

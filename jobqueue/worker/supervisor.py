@@ -15,6 +15,7 @@ import logging
 import selectors
 import signal
 import sys
+import threading
 import time
 from collections.abc import Callable
 from datetime import timedelta
@@ -39,7 +40,7 @@ from .pool import Child, Pool
 from .registration import Registration, check_job_types, home_queues
 from .reports import Reports
 from .settle import End, Settler
-from .shutdown import Shutdown
+from .shutdown import GRACEFUL, Shutdown
 from .stops import Stops
 from .threads import DatabaseThread, Inbox
 
@@ -49,6 +50,7 @@ LONGEST_WAIT = 1.0
 GATHER_SECONDS = 0.002
 WATCH_SECONDS = 1.0
 STALL_SECONDS = 1.0
+END_SECONDS = 0.5
 LOG_LINES_A_SECOND = 45  # with the worker's own lines at most 50
 
 
@@ -56,11 +58,14 @@ class Supervisor:
     """One boot of a worker. run() returns the exit code: 0 stopped as asked, 3 jobs were cut off."""
 
     def __init__(self, options: WorkerOptions, *, progress: Callable[[int, int], None] | None = None) -> None:
-        self.options, self.settings = options, get_settings()
+        self.options = options
+        self.settings = get_settings().changed(LEASE_SECONDS=options.lease.total_seconds())
         self._show = progress
-        self.inbox, self.held = Inbox(), HeldJobs()
+        self.inbox, self.held, self._ending = Inbox(), HeldJobs(), threading.Event()
         self.plan = options.plan()
-        self.launcher = Launcher(options.worker_id)
+        # What is left of a lease that was to be renewed just now, less the margin.
+        patience = options.lease * 2 / 3 - self.settings.lease_margin
+        self.launcher = Launcher(options.worker_id, patience=patience.total_seconds())
         self.pool = Pool(self.launcher, processes=options.processes, threads=options.threads)
         self.registration = Registration(options, self.pool.slots, self.plan.registered(), lambda: len(self.held))
         self.claimer = DatabaseThread("dispatch", self._session("dispatch"), self.inbox)
@@ -93,6 +98,7 @@ class Supervisor:
             worker_id=options.worker_id,
             lease=options.lease,
             beat=self.registration.beat,
+            leave=self.registration.leave,
             heard=self._heard,
         )
         self.listener: Listener | None = None
@@ -105,7 +111,8 @@ class Supervisor:
         self._wait = self._looked_at = 0.0
 
     def _session(self, role: str, timeout: timedelta | None = None) -> Session:
-        return Session(self.options.alias, f"jobqueue {role} {self.options.worker_id}", timeout=timeout)
+        name = f"jobqueue {role} {self.options.worker_id}"
+        return Session(self.options.alias, name, timeout=timeout, wake=self._ending)
 
     # -- life -----------------------------------------------------------------------------------------------------
 
@@ -116,16 +123,18 @@ class Supervisor:
             signal.signal(number, self._on_signal)
         code = 1
         try:
-            self._start()
-            code = self._loop()
+            code = self._loop() if self._start() else GRACEFUL
         finally:
             self._close(code)
         return code
 
-    def _start(self) -> None:
-        self.launcher.start()
+    def _start(self) -> bool:
+        """Get everything going. Returns False when a signal to stop came first."""
+        if not self.launcher.start(stopped=self._is_asked):
+            return False
         self._read_policies()
-        self.registration.register(self.heartbeat.session, self.dispatch.policies, stopped=lambda: self.shutdown.asked)
+        if not self.registration.register(self.heartbeat.session, self.dispatch.policies, stopped=self._is_asked):
+            return False
         self._selector.register(self.inbox.read_fd, selectors.EVENT_READ, None)
         self._selector.register(self.launcher.control, selectors.EVENT_READ, self.launcher)  # type: ignore[arg-type]
         for thread in (self.claimer, self.settling, self.heartbeat):
@@ -133,6 +142,7 @@ class Supervisor:
         if self.settings.NOTIFY:
             self.listener = Listener(self.options.alias, self.options.worker_id, hint=self._hint)
             self.listener.start()
+            self.heartbeat.deaf = lambda: self.listener is None or not self.listener.heard_itself
         if self.options.maintenance:
             self.maintenance = Maintenance(
                 self.options.alias, self.options.worker_id, lease=self.options.lease, woke=self._hint
@@ -144,6 +154,10 @@ class Supervisor:
             *(self.options.worker_id, ",".join(self.plan.registered()), self.options.processes, self.options.threads),
             self.options.lease,
         )
+        return True
+
+    def _is_asked(self) -> bool:
+        return self.shutdown.asked
 
     def _read_policies(self) -> None:
         table = self.launcher.policies
@@ -200,6 +214,7 @@ class Supervisor:
             if not child.retiring:
                 self.dispatch.put_back_retired(child)
         self.stops.oversized.clear()
+        self.reports.send_notices()
         for child in list(self.pool.children.values()):
             if child.retiring and not child.queue:
                 child.close_inbox()
@@ -210,6 +225,7 @@ class Supervisor:
             for session in self._sessions():
                 session.abort_if_unanswered()
             self._check_threads()
+            self.launcher.say_alive()
 
     def _check_threads(self) -> None:
         """Raise when a thread has died of an error of ours (on standard error): half a worker is worse than none."""
@@ -260,7 +276,7 @@ class Supervisor:
                 for held in child.mark_started():
                     self.stops.began(held, now)
             else:
-                self._bury(child, event["code"], now)
+                self._bury(child, event["code"], now, ours=event["ours"])
 
     def _bury(self, child: Child, code: int, now: float, *, ours: bool = False) -> None:
         self.reports.read(child, now)  # a result that came whole counts, however its sender ended
@@ -335,13 +351,16 @@ class Supervisor:
     # -- end ------------------------------------------------------------------------------------------------------
 
     def _close(self, code: int) -> None:
-        for thread in (self.listener, self.maintenance, self.claimer, self.settling):
-            if thread is not None and thread.is_alive():
-                thread.close()
         self.launcher.stop()
-        if self.heartbeat.is_alive():
-            self.heartbeat.close()
-        self.registration.leave(self.options.alias)
+        self._ending.set()
+        threads = [thread for thread in self._threads() if thread.is_alive()]
+        for thread in threads:
+            thread.end()
+        last = time.monotonic() + END_SECONDS
+        for thread in threads:
+            thread.join(max(0.0, last - time.monotonic()))
+            if thread.is_alive():  # the database does not answer: it gets no more time than that
+                thread.session.abort()
         worker_stopped.send_robust(sender=None, worker_id=self.options.worker_id, exit_code=code)
         logger.info("worker stopped worker=%s exit_code=%s jobs=%s", self.options.worker_id, code, self.reports.ended)
 

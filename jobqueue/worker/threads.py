@@ -9,7 +9,6 @@ import queue
 import threading
 import time
 from collections.abc import Callable
-from datetime import timedelta
 from functools import partial
 from typing import Any
 
@@ -111,17 +110,16 @@ class DatabaseThread(threading.Thread):
         self._tasks.put((task, then, keep_trying))
 
     def run(self) -> None:
-        """Serve until close()."""
+        """Serve until end()."""
         while (item := self._tasks.get()) is not None:
             task, then, keep_trying = item
             result, error = self._try(task, keep_trying)
             self._inbox.put(partial(self._answer, then, result, error))
         self.session.close()
 
-    def close(self, timeout: timedelta = timedelta(seconds=1)) -> None:
-        """End the thread after what it does now."""
+    def end(self) -> None:
+        """Have the thread end after what it does now."""
         self._tasks.put(None)
-        self.join(timeout.total_seconds())
 
     def _answer(self, then: Answer, result: Any, error: Exception | None) -> None:
         self.busy = False

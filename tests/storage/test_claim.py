@@ -112,6 +112,15 @@ def test_the_claimed_row_brings_the_payload_as_text_and_what_limits_compare(make
     assert 30 <= (job.unknown_seconds or 0) < 60
 
 
+def test_jobs_that_are_not_due_do_not_use_up_the_limit(make_job: MakeJob) -> None:
+    """Guard: status = 1 inside the limit, not only in the update."""
+    for status in (Status.DONE, Status.RUNNING, Status.SCHEDULED):
+        make_job(status=status, priority=1)
+    due = make_job(priority=2)
+
+    assert claim(Span("default", 1)) == [due.pk]
+
+
 def test_nothing_due_is_an_empty_claim(make_job: MakeJob) -> None:
     make_job(status=Status.SCHEDULED)
 

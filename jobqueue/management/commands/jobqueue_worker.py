@@ -15,6 +15,7 @@ from django.db.migrations.executor import MigrationExecutor
 from jobqueue.children.launcher import ZygoteFailed
 from jobqueue.conf import get_settings
 from jobqueue.exceptions import ConfigurationError
+from jobqueue.logs import speak_by_default
 from jobqueue.models import Job
 from jobqueue.worker.options import WorkerOptions
 from jobqueue.worker.supervisor import Supervisor
@@ -58,6 +59,7 @@ class Command(BaseCommand):
 
     def handle(self, **options: Any) -> None:
         """Run the worker and exit with its code."""
+        speak_by_default()
         if sys.platform != "linux":
             raise CommandError("workers run on Linux: they rely on its process control (enqueueing works anywhere)")
         alias = options["database"] or Job.objects.write_db
@@ -67,7 +69,9 @@ class Command(BaseCommand):
             supervisor = Supervisor(self._options(alias, options), progress=self._progress(options))
             self._check_migrations(alias)
             code = supervisor.run()
-        except (ConfigurationError, ZygoteFailed) as error:
+        except ConfigurationError as error:
+            raise CommandError(str(error), returncode=2) from error
+        except ZygoteFailed as error:
             raise CommandError(str(error)) from error
         if code:
             sys.exit(code)

@@ -1,0 +1,66 @@
+"""The page of one attempt with its error and traceback in full; reached from the page of its job."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.contrib import admin
+from django.http import HttpRequest
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext_lazy as _
+
+from jobqueue.models import Attempt
+
+from .base import ReadOnlyAdmin, job_url, text_block
+from .wording import money, size
+
+if TYPE_CHECKING:
+    from django.db.models import QuerySet
+
+
+@admin.register(Attempt)
+class AttemptAdmin(ReadOnlyAdmin):
+    """Attempts that did not end well, newest first."""
+
+    list_display = ("id", "of_job", "number", "outcome", "error_class", "worker_id", "finished_at")
+    list_filter = ("outcome",)
+    fields = (
+        *("of_job", "number", "lease_epoch", "outcome", "exit_code", "worker_id", "claimed_at", "started_at"),
+        *("finished_at", "amount", "cpu_seconds", "peak_memory", "error_class", "fingerprint", "error", "trace"),
+    )
+    readonly_fields = fields
+    ordering = ("-id",)
+
+    def has_module_permission(self, request: HttpRequest) -> bool:
+        """Return False: the pages of the jobs lead here."""
+        return False
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        """Return the attempts; the texts are read for the page of one only."""
+        return super().get_queryset(request).defer("error_text", "traceback")
+
+    @admin.display(description=_("job"))
+    def of_job(self, attempt: Attempt) -> SafeString:
+        """Return a link to its job."""
+        return format_html('<a href="{}">{}</a>', job_url(attempt.job_id), attempt.job_id)
+
+    @admin.display(description=_("cost"))
+    def amount(self, attempt: Attempt) -> str:
+        """Return what it cost."""
+        return money(attempt.cost)
+
+    @admin.display(description=_("peak memory"))
+    def peak_memory(self, attempt: Attempt) -> str:
+        """Return the most memory that it used."""
+        return size(attempt.peak_memory_bytes)
+
+    @admin.display(description=_("error"))
+    def error(self, attempt: Attempt) -> SafeString | str:
+        """Return its error, escaped."""
+        return text_block(_("error"), attempt.error_text)
+
+    @admin.display(description=_("traceback"))
+    def trace(self, attempt: Attempt) -> SafeString | str:
+        """Return its traceback, escaped."""
+        return text_block(_("traceback"), attempt.traceback)

@@ -1,0 +1,90 @@
+"""What every page of the console is: read only, never counted whole, without the bulky columns."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from django.contrib import admin
+from django.http import HttpRequest
+from django.urls import reverse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from jobqueue.models import Job
+
+from .paging import CappedPaginator, KeyedChangeList
+from .wording import EMPTY
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import AnonymousUser, User
+
+    RowAdmin = admin.ModelAdmin[Any]
+else:
+    RowAdmin = admin.ModelAdmin
+
+#: Never read for a list: payloads and results may be megabytes each.
+BULKY: Final = ("payload", "result", "progress", "last_error")
+LARGEST_ID: Final = 2**63 - 1
+
+
+class ReadOnlyAdmin(RowAdmin):
+    """Shows rows to whoever has `view_permission`; nobody adds, changes or deletes one here."""
+
+    view_permission = "jobqueue.view_job"
+
+    paginator = CappedPaginator
+    show_full_result_count = False
+    list_per_page = 100
+    list_max_show_all = 100
+    actions: Any = None
+    # Sorting by a column without an index reads the whole table.
+    sortable_by = ()
+
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[KeyedChangeList]:
+        """Return the list that knows how to go on behind its last page."""
+        return KeyedChangeList
+
+    class Media:
+        css = {"all": ["jobqueue/admin.css"]}
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        """Return False: jobs come from code."""
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Return False: a form would write a stale row over what a worker did meanwhile (case C132)."""
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Return False: finished jobs are pruned, dead ones discarded."""
+        return False
+
+    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Tell whether the user may read the page."""
+        return user_of(request).has_perm(self.view_permission)
+
+    def has_module_permission(self, request: HttpRequest) -> bool:
+        """Tell whether the page is listed for the user."""
+        return self.has_view_permission(request)
+
+
+def text_block(label: Any, text: str | None) -> SafeString | str:
+    """Return a text of many lines, escaped, that can be scrolled by keyboard; `-` for none."""
+    if not text:
+        return EMPTY
+    return format_html('<pre class="jobqueue-text" tabindex="0" role="region" aria-label="{}">{}</pre>', label, text)
+
+
+def user_of(request: HttpRequest) -> User | AnonymousUser:
+    """Return who asks."""
+    return request.user
+
+
+def job_url(job_id: int) -> str:
+    """Return the address of a job's page."""
+    return reverse("admin:jobqueue_job_change", args=[job_id])
+
+
+def job_link(job: Job) -> SafeString:
+    """Return a link to a job's page."""
+    return format_html('<a href="{}">{}</a>', job_url(job.pk), job.pk)

@@ -1,0 +1,52 @@
+"""How the console puts figures and texts: durations, sizes, amounts, and errors cut to a line."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from decimal import Decimal
+from typing import Final
+
+from django.utils.translation import gettext as _
+
+EMPTY: Final = "-"
+ERROR_CHARACTERS: Final = 120
+LEAST_PLACES: Final = 2
+
+
+def shortened(text: str | None, characters: int = ERROR_CHARACTERS) -> str:
+    """Return the first line of a text, cut with an ellipsis; `-` for none."""
+    line = next(iter((text or "").strip().splitlines()), "")
+    return line if len(line) <= characters else f"{line[: characters - 1]}…"
+
+
+def span(value: timedelta | float | None) -> str:
+    """Return a duration in its two largest units: 0.25 s, 3 min 20 s, 2 d 4 h; `-` for none."""
+    if value is None:
+        return EMPTY
+    seconds = value.total_seconds() if isinstance(value, timedelta) else value
+    if abs(seconds) < 60:
+        return _("%(seconds)s s") % {"seconds": f"{seconds:.2f}".rstrip("0").rstrip(".")}
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return _("%(minutes)d min %(seconds)d s") % {"minutes": minutes, "seconds": rest}
+    hours, minutes = divmod(minutes, 60)
+    if hours < 24:
+        return _("%(hours)d h %(minutes)d min") % {"hours": hours, "minutes": minutes}
+    return _("%(days)d d %(hours)d h") % {"days": hours // 24, "hours": hours % 24}
+
+
+def size(value: int | None) -> str:
+    """Return a number of bytes in people's units; `-` for none."""
+    if value is None:
+        return EMPTY
+    if value < 1024:
+        return _("%(bytes)d bytes") % {"bytes": value}
+    return f"{value / 1024:.1f} KiB" if value < 1024**2 else f"{value / 1024**2:.1f} MiB"
+
+
+def money(amount: Decimal | None) -> str:
+    """Return an exact amount without needless zeros, with two places at least; `-` for none."""
+    if amount is None:
+        return EMPTY
+    whole, _point, places = f"{amount:f}".partition(".")
+    return f"{whole}.{places.rstrip('0').ljust(LEAST_PLACES, '0')}"

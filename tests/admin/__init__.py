@@ -1,0 +1,1 @@
+"""The pages of the admin: what they show, whom they let act, and what they cost."""

@@ -1,0 +1,1 @@
+"""What people do to jobs through jobqueue.operations: permitted, audited, in batches, fenced."""

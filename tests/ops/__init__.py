@@ -1,0 +1,1 @@
+"""The figures of the moment and the sums of costs."""

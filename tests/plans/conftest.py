@@ -1,0 +1,150 @@
+"""A full table, and the plan that the server really ran.
+
+20,000 due, 20,000 scheduled and 20,000 finished rows, a few hundred running and dead ones, are inserted once in one
+transaction that is never committed; each plan is run in a savepoint that is rolled back.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import psycopg
+import pytest
+from django.db import connection, transaction
+
+SEED = """
+INSERT INTO jobqueue_job (job_type, queue, priority, status, run_after, dedupe_key, payload)
+SELECT 'probe.ok', 'q' || n %% 4, 90 + n %% 3, 1, statement_timestamp() - n * interval '1 second',
+       CASE WHEN n %% 20 = 0 THEN 'due' || n END, jsonb_build_object('path', repeat('x', 100), 'n', n)
+  FROM generate_series(1, 20000) AS n;
+INSERT INTO jobqueue_job (job_type, queue, status, run_after, payload)
+SELECT 'probe.ok', 'q' || n %% 4, 5, statement_timestamp() + (n - 200) * interval '1 minute',
+       jsonb_build_object('path', repeat('x', 100), 'n', n)
+  FROM generate_series(1, 20000) AS n;
+INSERT INTO jobqueue_job (job_type, queue, status, attempts, lease_epoch, worker_id, finished_at, result, payload)
+SELECT 'probe.ok', 'q' || n %% 4, CASE WHEN n %% 10 = 0 THEN 7 ELSE 3 END, 1, 1, 'worker-old',
+       statement_timestamp() - n * interval '1 minute', '{"ok": true}', jsonb_build_object('path', repeat('x', 100))
+  FROM generate_series(1, 20000) AS n;
+INSERT INTO jobqueue_job (job_type, queue, status, attempts, lease_epoch, dedupe_key, finished_at, fingerprint)
+SELECT 'probe.ok', 'q' || n %% 4, 4, 3, 3, CASE WHEN n %% 2 = 0 THEN 'dead' || n END,
+       statement_timestamp() - n * interval '1 minute', 'f' || n %% 7
+  FROM generate_series(1, 400) AS n;
+INSERT INTO jobqueue_job (job_type, queue, status, attempts, lease_epoch, worker_id, claimed_at, lease_until)
+SELECT 'probe.ok', 'q' || n %% 4, 2, 1, 1, 'worker-' || n %% 4, statement_timestamp(),
+       statement_timestamp() + CASE WHEN n <= 50 THEN interval '-1 second' ELSE interval '1 minute' END
+  FROM generate_series(1, 400) AS n;
+INSERT INTO jobqueue_attempt (job_id, lease_epoch, number, worker_id, outcome)
+SELECT id, 1, 1, 'w', 2 FROM jobqueue_job WHERE status IN (3, 4);
+INSERT INTO jobqueue_stat (queue, job_type, outcome, jobs, wait_seconds, run_seconds, cpu_seconds, at, span_seconds)
+SELECT 'q', 't', 1, 1, 0, 0, 0, statement_timestamp() - n * interval '1 second',
+       CASE WHEN n %% 50 = 0 THEN 0 ELSE 900 END
+  FROM generate_series(1, 20000) AS n;
+INSERT INTO jobqueue_cost (queue, job_type, unit, amount, at, span_seconds)
+SELECT 'q', 't', 'USD', 1, statement_timestamp() - n * interval '1 second', CASE WHEN n %% 50 = 0 THEN 0 ELSE 900 END
+  FROM generate_series(1, 20000) AS n;
+ANALYZE jobqueue_job, jobqueue_attempt, jobqueue_stat, jobqueue_cost;
+"""
+
+
+@dataclass(frozen=True, repr=False)
+class Plan:
+    """What the server did: its tree of nodes, flattened."""
+
+    nodes: list[dict[str, Any]]
+
+    def __repr__(self) -> str:
+        """Return a line a node, for the message of a test that fails."""
+        lines = []
+        for node in self.nodes:
+            found = [str(node[name]) for name in ("Node Type", "Relation Name", "Index Name") if name in node]
+            removed = node.get("Rows Removed by Filter", 0)
+            counts = f"rows={node['Actual Rows']} loops={node['Actual Loops']} removed={removed}"
+            conditions = [f"{name}: {node[name]}" for name in ("Index Cond", "Filter", "CTE Name") if name in node]
+            lines.append(f"{' '.join(found)} {counts} {'; '.join(conditions)}")
+        return "\n" + "\n".join(lines)
+
+    @property
+    def indexes(self) -> set[str]:
+        """The indexes used, by name."""
+        return {node["Index Name"] for node in self.nodes if "Index Name" in node}
+
+    @property
+    def scanned_whole(self) -> set[str]:
+        """The tables that were read from end to end."""
+        return {node["Relation Name"] for node in self.nodes if node["Node Type"].endswith("Seq Scan")}
+
+    @property
+    def touched(self) -> int:
+        """How many rows of the tables were read, those thrown away by a filter included."""
+        scans = [node for node in self.nodes if "Relation Name" in node and "Scan" in node["Node Type"]]
+        filtered = ("Rows Removed by Filter", "Rows Removed by Index Recheck")
+        return sum(
+            int(node["Actual Loops"] * (node["Actual Rows"] + sum(node.get(name, 0) for name in filtered)))
+            for node in scans
+        )
+
+    @property
+    def blocks(self) -> int:
+        """How many blocks were asked for, all nodes together."""
+        return int(self.nodes[0]["Shared Hit Blocks"] + self.nodes[0]["Shared Read Blocks"])
+
+
+def _flat(node: dict[str, Any]) -> list[dict[str, Any]]:
+    return [node, *(inner for child in node.get("Plans", []) for inner in _flat(child))]
+
+
+@pytest.fixture(scope="package")
+def full_table(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
+    """Fill the tables in a transaction that is rolled back after the last plan."""
+    with django_db_blocker.unblock(), transaction.atomic():
+        with connection.cursor() as cursor:
+            cursor.execute(SEED.replace("%%", "%"))
+        yield
+        transaction.set_rollback(True)
+
+
+@pytest.fixture
+def ids(full_table: None, django_db_blocker: Any) -> Callable[[int, int], list[int]]:
+    """Return the function that gives the ids of the first rows of a status."""
+
+    def first(status: int, limit: int) -> list[int]:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT id FROM jobqueue_job WHERE status = %s ORDER BY id LIMIT %s", [status, limit])
+            return [row[0] for row in cursor.fetchall()]
+
+    return first
+
+
+@pytest.fixture(params=["custom", "generic"])
+def explain(request: pytest.FixtureRequest, full_table: None) -> Callable[..., Plan]:
+    """Return the function that runs a statement as a worker prepares it, and returns its plan.
+
+    A prepared statement may get a plan made for these parameters, or one made for any: both must be good.
+    """
+
+    def run(statement: str, params: Mapping[str, Any]) -> Plan:
+        names: list[str] = []
+
+        def number(found: re.Match[str]) -> str:
+            if found[1] not in names:
+                names.append(found[1])
+            return f"${names.index(found[1]) + 1}"
+
+        # The comments go: a "%%" in them is psycopg's, not PostgreSQL's.
+        text = re.sub(r"%\((\w+)\)s", number, re.sub(r"--[^\n]*", "", statement)).replace("%%", "%")
+        values = [params[name] for name in names]
+        arguments = f"({', '.join(['%s'] * len(values))})" if values else ""
+        with transaction.atomic(), psycopg.ClientCursor(connection.connection) as cursor:
+            cursor.execute(f"SET LOCAL plan_cache_mode = force_{request.param}_plan")  # type: ignore[arg-type]
+            cursor.execute(f"PREPARE planned AS {text}".encode())
+            cursor.execute(f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) EXECUTE planned{arguments}".encode(), values)
+            row = cursor.fetchone()
+            cursor.execute("DEALLOCATE planned")
+            transaction.set_rollback(True)
+        assert row is not None
+        plan = row[0] if isinstance(row[0], list) else json.loads(row[0])
+        return Plan(_flat(plan[0]["Plan"]))
+
+    return run

@@ -1,0 +1,37 @@
+"""Receivers of the product's signals, connected where PROBE_RECEIVERS says what they do: record, raise."""
+
+import os
+import sys
+from typing import Any
+
+import psycopg
+from django.dispatch import Signal
+
+from jobqueue import signals
+
+NAMES = ("job_started", "job_done", "job_retrying", "job_dead", "job_cancelled")
+
+
+def record_signal(signal: Signal, sender: str, **arguments: Any) -> None:
+    """Write down the signal, the job's status as committed, and the exception that is being handled."""
+    name = next(name for name in NAMES if getattr(signals, name) is signal)
+    with psycopg.connect(os.environ["PROBE_DSN"], autocommit=True, application_name="probe") as connection:
+        row = connection.execute("SELECT status FROM jobqueue_job WHERE id = %s", [arguments["job_id"]]).fetchone()
+        handled = sys.exc_info()[1]
+        connection.execute(
+            "INSERT INTO probe_effect (job_id, attempt, lease_epoch, pid, event, detail) VALUES (%s, %s, 0, %s, %s, %s)",
+            [arguments["job_id"], arguments["attempt"], os.getpid(), name, f"{row and row[0]} {handled!r}"],
+        )
+
+
+def raise_always(signal: Signal, sender: str, **arguments: Any) -> None:
+    """Fail."""
+    raise RuntimeError("receiver boom")
+
+
+def connect_receivers() -> None:
+    """Connect what PROBE_RECEIVERS asks for, to every signal of a job."""
+    chosen = {"record": record_signal, "raise": raise_always}.get(os.environ.get("PROBE_RECEIVERS", ""))
+    if chosen is not None:
+        for name in NAMES:
+            getattr(signals, name).connect(chosen, weak=False)

@@ -1,0 +1,103 @@
+"""Handlers that take memory, start programs, and leave things behind."""
+
+import ctypes
+import mmap
+import os
+import subprocess
+import sys
+import threading
+import time
+from typing import Any
+
+from jobqueue import MB, Limits, job
+
+from .effects import record
+
+_leaked: list[bytearray] = []
+SLEEPER = ["sleep", "300"]
+
+
+@job("probe.alloc", limits=Limits(memory_bytes=150 * MB, duration=20))
+def alloc(context: Any, *, mb: int, how: str = "once") -> int:
+    """Take memory under a limit of 150 MB: at once, in steps, in C, or in a grandchild."""
+    record(context, "start")
+    if how == "grandchild":
+        code = f"x = bytearray({mb} * 2**20); x[::4096] = x[::4096]; import time; time.sleep(15)"
+        subprocess.run([sys.executable, "-c", f"b = b'x' * ({mb} * 2**20); {code}"], check=False)
+        return 0
+    if how == "c":
+        memory = mmap.mmap(-1, mb * MB)
+        ctypes.memset(ctypes.addressof(ctypes.c_char.from_buffer(memory)), 1, mb * MB)
+        time.sleep(15)
+        return 0
+    step = mb if how == "once" else 5
+    held = []
+    for _ in range(0, mb, step):
+        held.append(b"x" * (step * MB))
+        time.sleep(0.01)
+    time.sleep(0 if mb < 150 else 15)
+    return len(held)
+
+
+@job("probe.reserve", limits=Limits(memory_bytes=150 * MB, duration=20))
+def reserve(context: Any) -> str:
+    """Reserve far more than the limit without touching it: address space, stacks of threads, a copy by fork."""
+    record(context, "start")
+    space = mmap.mmap(-1, 4096 * MB, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    end = threading.Event()
+    threads = [threading.Thread(target=end.wait) for _ in range(64)]
+    for thread in threads:
+        thread.start()
+    mine = b"x" * (70 * MB)
+    copies = []
+    for _ in range(2):
+        pid = os.fork()
+        if pid == 0:
+            time.sleep(0.5)
+            os._exit(0)
+        copies.append(pid)
+    for pid in copies:
+        os.waitpid(pid, 0)
+    end.set()
+    for thread in threads:
+        thread.join()
+    space.close()
+    return f"{len(mine)} bytes"
+
+
+@job("probe.leak")
+def leak(context: Any, *, mb: int) -> int:
+    """Never give the memory back."""
+    _leaked.append(bytearray(b"x" * (mb * MB)))
+    return os.getpid()
+
+
+@job("probe.leftovers", limits=Limits(duration=1))
+def leftovers(context: Any, *, kind: str, wait: float = 0) -> int:
+    """Start programs and leave them running: plain ones, a pipeline, some in sessions of their own, orphans."""
+    for pid in _start(kind):
+        record(context, "program", pid)
+    time.sleep(wait)
+    return os.getpid()
+
+
+def _start(kind: str) -> list[int]:
+    if kind == "plain":
+        return [subprocess.Popen(SLEEPER).pid for _ in range(3)]
+    if kind == "pipeline":
+        return [subprocess.Popen("sleep 301 | sleep 302", shell=True).pid]
+    if kind == "session":
+        return [subprocess.Popen(SLEEPER, start_new_session=True, env={}).pid]
+    if kind == "fork":
+        return [_forked()]
+    # The shell ends at once, its programs go on without a parent: one in a session of its own.
+    subprocess.run("setsid sleep 303 >/dev/null 2>&1 & sleep 304 >/dev/null 2>&1 &", shell=True, check=True)
+    return []
+
+
+def _forked() -> int:
+    pid = os.fork()
+    if pid == 0:
+        while True:
+            time.sleep(1)
+    return pid

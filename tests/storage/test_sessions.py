@@ -1,0 +1,206 @@
+"""A worker thread's own connection: named, time-limited, READ COMMITTED, reconnecting, cut from another thread."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import suppress
+from datetime import timedelta
+from typing import Any
+
+import psycopg
+import pytest
+from django.db import DatabaseError, IntegrityError, OperationalError, connections
+
+from jobqueue.managers.sessions import Session
+from jobqueue.models import Job
+from tests.connections import Watcher
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def session() -> Iterator[Session]:
+    session = Session("default", "jobqueue test", timeout=timedelta(seconds=5))
+    try:
+        yield session
+    finally:
+        session.close()
+
+
+def value(session: Session, statement: str) -> Any:
+    return session.run(statement)[0][0]
+
+
+def end_backend(session: Session, watcher: Watcher) -> None:
+    """End the session's backend, and return when the server has."""
+    pid = session.connect().info.backend_pid
+    watcher.raw.execute("SELECT pg_terminate_backend(%s, 5000)", [pid])
+
+
+def test_it_is_a_connection_of_its_own_named_by_role(session: Session) -> None:
+    """Case C70: application_name tells who it is."""
+    with connections["default"].cursor() as cursor:
+        cursor.execute("SELECT pg_backend_pid()")
+        django_pid = cursor.fetchone()[0]
+
+    assert value(session, "SELECT pg_backend_pid()") != django_pid
+    assert value(session, "SHOW application_name") == "jobqueue test"
+
+
+def test_every_statement_is_limited_and_read_committed(session: Session) -> None:
+    """Case C72: the claim statement has a timeout."""
+    assert value(session, "SHOW statement_timeout") == "5s"
+    assert value(session, "SHOW lock_timeout") == "500ms"
+    assert value(session, "SHOW transaction_isolation") == "read committed"
+
+
+def test_the_isolation_is_its_own_whatever_the_projects_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    options = {"isolation_level": psycopg.IsolationLevel.SERIALIZABLE}
+    monkeypatch.setitem(connections["default"].settings_dict, "OPTIONS", options)
+    session = Session("default", "jobqueue test")
+    try:
+        assert value(session, "SHOW transaction_isolation") == "read committed"
+        with session.transaction():
+            assert value(session, "SHOW transaction_isolation") == "read committed"
+    finally:
+        session.close()
+
+
+def test_a_statement_that_takes_too_long_is_stopped_and_the_session_lives() -> None:
+    session = Session("default", "jobqueue test", timeout=timedelta(milliseconds=100))
+    try:
+        with pytest.raises(OperationalError, match="statement timeout"):
+            session.run("SELECT pg_sleep(5)")
+
+        assert (value(session, "SELECT 1"), session.connects, session.away) == (1, 1, False)
+    finally:
+        session.close()
+
+
+@pytest.mark.parametrize("prepared", [True, False])
+def test_statements_are_prepared_unless_the_setting_says_no(prepared: bool, session: Session, settings: Any) -> None:
+    """Case C68: off by one setting, for poolers that cannot have them."""
+    settings.JOBQUEUE = {**settings.JOBQUEUE, "PREPARED": prepared}
+    session.run("SELECT %(x)s::int", {"x": 1})
+    session.run("SELECT %(x)s::int", {"x": 2})
+
+    found = session.run("SELECT statement FROM pg_prepared_statements WHERE statement = 'SELECT $1::int'")
+
+    assert bool(found) == prepared
+
+
+def test_each_run_is_committed_at_once(session: Session) -> None:
+    """Case C115: no session of the worker is idle in a transaction."""
+    session.run("INSERT INTO jobqueue_job (job_type) VALUES ('probe.ok')")
+
+    assert Job.objects.count() == 1
+    assert session.connect().info.transaction_status == psycopg.pq.TransactionStatus.IDLE
+
+
+def test_a_transaction_holds_together(session: Session) -> None:
+    with suppress(ZeroDivisionError), session.transaction():
+        session.run("INSERT INTO jobqueue_job (job_type) VALUES ('probe.ok')")
+        raise ZeroDivisionError
+    assert Job.objects.count() == 0
+
+    with session.transaction():
+        session.run("INSERT INTO jobqueue_job (job_type) VALUES ('probe.ok')")
+        session.run("INSERT INTO jobqueue_job (job_type) VALUES ('probe.ok')")
+    assert Job.objects.count() == 2
+
+
+def test_errors_are_djangos_and_leave_the_session_usable(session: Session) -> None:
+    session.run("INSERT INTO jobqueue_job (job_type, dedupe_key) VALUES ('probe.ok', 'k')")
+
+    with pytest.raises(IntegrityError):
+        session.run("INSERT INTO jobqueue_job (job_type, dedupe_key) VALUES ('probe.ok', 'k')")
+
+    assert (value(session, "SELECT 1"), session.connects) == (1, 1)
+
+
+def test_a_broken_connection_is_an_error_once_and_then_replaced(session: Session, watcher: Watcher) -> None:
+    """Case C25: no dead connection is used for ever."""
+    first = session.server
+    assert value(session, "SELECT 1") == 1
+    end_backend(session, watcher)
+
+    with pytest.raises(DatabaseError):
+        session.run("SELECT 1")
+    assert session.away
+
+    assert (value(session, "SELECT 1"), session.connects, session.away) == (1, 2, False)
+    assert session.server != first
+
+
+def test_a_broken_transaction_is_an_error_and_nothing_of_it_stays(session: Session, watcher: Watcher) -> None:
+    with suppress(DatabaseError), session.transaction():
+        session.run("INSERT INTO jobqueue_job (job_type) VALUES ('probe.ok')")
+        end_backend(session, watcher)
+        session.run("INSERT INTO jobqueue_job (job_type) VALUES ('probe.ok')")
+        pytest.fail("the second statement found no connection and said nothing")
+
+    assert (Job.objects.count(), value(session, "SELECT 1")) == (0, 1)
+
+
+def test_a_thread_that_waits_for_an_answer_is_cut_loose_from_another(session: Session, watcher: Watcher) -> None:
+    """Case C60, C72: a half-open connection must not hold a thread."""
+    session.connect()
+    errors: list[Exception] = []
+
+    def wait() -> None:
+        try:
+            session.run("SELECT pg_sleep(4)")
+        except DatabaseError as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    watcher._until(
+        lambda: bool(
+            watcher.raw.execute(
+                "SELECT 1 FROM pg_stat_activity WHERE application_name = 'jobqueue test' AND query LIKE '%pg_sleep(4)'"
+            ).fetchone()
+        ),
+        "the statement does not run",
+    )
+    session.abort()
+    thread.join(timeout=3)
+
+    assert not thread.is_alive()
+    assert len(errors) == 1
+    assert value(session, "SELECT 1") == 1
+
+
+def test_an_answer_in_time_is_no_reason_to_cut(session: Session) -> None:
+    session.run("SELECT 1")
+
+    session.abort_if_unanswered()
+
+    assert (value(session, "SELECT 1"), session.connects) == (1, 1)
+
+
+def test_a_database_that_is_not_there_is_said_and_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    wrapper = connections["default"]
+    monkeypatch.setitem(wrapper.settings_dict, "PORT", 1)
+    session = Session("default", "jobqueue test")
+
+    with pytest.raises(OperationalError):
+        session.run("SELECT 1")
+    assert session.away
+    monkeypatch.undo()
+
+    assert (value(session, "SELECT 1"), session.away) == (1, False)
+    session.close()
+
+
+def test_where_a_pooler_drops_the_limits_each_statement_says_them(session: Session) -> None:
+    """Case C68: PgBouncer refuses or ignores start-up parameters; SET LOCAL then does it, without session state."""
+    session.connect()
+    session._scoped = True
+
+    assert value(session, "SELECT current_setting('statement_timeout')") == "5s"
+    assert session.connect().info.transaction_status == psycopg.pq.TransactionStatus.IDLE
+    with pytest.raises(DatabaseError):
+        session.run("SELECT 1/0")
+    assert value(session, "SELECT 1") == 1
+    with session.transaction():
+        assert value(session, "SELECT current_setting('lock_timeout')") == "2500ms"

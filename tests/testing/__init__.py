@@ -1,0 +1,1 @@
+"""run_once() and drain(), as a project would use them in its own tests."""

@@ -1,0 +1,1 @@
+"""Real workers on the test database: started, watched, stopped and killed."""

@@ -1,0 +1,157 @@
+"""A job past its deadline is asked to stop, then killed with all it started; time that does not count does not."""
+
+import signal
+from datetime import timedelta
+
+import pytest
+
+from jobqueue.models import Job
+from jobqueue.outcomes import Outcome
+from jobqueue.states import Status
+
+from . import processes
+from .effects import Effects
+from .kinds import Enqueue, Launch, WaitFor
+from .launching import RunningWorker
+from .waiting import holds_for, until
+
+
+def freeze(worker: RunningWorker, seconds: float, *, alone: bool = False) -> None:
+    """Stop the worker's processes, or its supervisor alone, and let them go on after a while."""
+    send = worker.send if alone else worker.signal_tree
+    send(signal.SIGSTOP)
+    until(lambda: processes.stat_fields(worker.pid)[0] == "T", what="it stands still")
+    holds_for(seconds, lambda: processes.stat_fields(worker.pid)[0] == "T", what="it still does")
+    send(signal.SIGCONT)
+
+
+@pytest.mark.smoke
+def test_a_job_past_its_deadline_is_asked_first_and_tried_again(
+    launch: Launch, enqueue: Enqueue, wait_for: WaitFor, effects: Effects
+) -> None:
+    worker = launch("--processes", "1", LIMITS={"probe.tidy_stop": {"duration": 0.5}})
+    (child,) = worker.children
+    job = enqueue("tidy_stop", seconds=30, _max_attempts=2)
+
+    dead = wait_for(job, Status.DEAD)
+
+    assert [row.detail for row in effects.all("stopped")] == ["JobDeadlineExceeded"] * 2
+    assert (dead.outcome, dead.error_class) == (Outcome.DEADLINE, "jobqueue.exceptions.JobDeadlineExceeded")
+    assert worker.children == [child], "a handler that stops when asked costs no process"
+    run_time = dead.finished_at - dead.run_started_at
+    assert timedelta(seconds=0.5) <= run_time < timedelta(seconds=1)
+
+
+@pytest.mark.parametrize("how", ["native", "except_all", "ignored"])
+def test_a_handler_that_cannot_be_asked_is_killed(
+    launch: Launch, enqueue: Enqueue, wait_for: WaitFor, how: str
+) -> None:
+    """C45: native code, a broad except, threads without end, ignored signals: stopped within limit + 2 s."""
+    launch("--processes", "1")
+    job = enqueue("stubborn", how=how, _max_attempts=1)
+    after = enqueue("ok")
+
+    dead = wait_for(job, Status.DEAD)
+
+    assert (dead.outcome, dead.attempt_rows.get().exit_code) == (Outcome.DEADLINE, -9)
+    assert "deadline of 0.6 s" in dead.last_error
+    assert (dead.finished_at - dead.claimed_at).total_seconds() < 2.6
+    wait_for(after)
+
+
+def test_a_thread_that_a_stopped_handler_leaves_ends_with_its_process(
+    launch: Launch, enqueue: Enqueue, wait_for: WaitFor, effects: Effects
+) -> None:
+    """C45: what the stop did not reach runs on in no process."""
+    launch("--processes", "1")
+    job = enqueue("stubborn", how="thread", _max_attempts=1)
+
+    dead = wait_for(job, Status.DEAD)
+
+    assert dead.outcome == Outcome.DEADLINE
+    pid = effects.all("start", job_id=job.pk)[0].pid
+    until(lambda: not processes.is_alive(pid), within=2, what="the child's end")
+    wait_for(enqueue("ok"))
+
+
+def test_a_handler_that_swallows_its_deadline_has_not_succeeded(
+    launch: Launch, enqueue: Enqueue, wait_for: WaitFor
+) -> None:
+    """C45: not reported as success."""
+    launch()
+    dead = wait_for(enqueue("swallow_stop", _max_attempts=1), Status.DEAD)
+
+    assert (dead.outcome, dead.result) == (Outcome.DEADLINE, None)
+
+
+def test_a_deadline_can_be_for_good(launch: Launch, enqueue: Enqueue, wait_for: WaitFor) -> None:
+    launch()
+    dead = wait_for(enqueue("dead_late", _max_attempts=5), Status.DEAD)
+
+    assert (dead.attempts, dead.outcome) == (1, Outcome.DEADLINE)
+
+
+def test_the_time_in_the_queue_does_not_count(launch: Launch, enqueue: Enqueue, wait_for: WaitFor) -> None:
+    """C165: a job waits longer than its limit of a second, behind others, and still has its second."""
+    launch("--processes", "1")
+    for _ in range(3):
+        enqueue("sleep", seconds=0.5)
+    job = enqueue("limited", seconds=0.7, _max_attempts=1)
+
+    done = wait_for(job)
+
+    assert (done.claimed_at - done.created_at).total_seconds() > 1
+
+
+def test_the_time_while_everything_stood_still_does_not_count(
+    launch: Launch, enqueue: Enqueue, wait_for: WaitFor, effects: Effects
+) -> None:
+    """C165: frozen for longer than the limit, a job under its limit is no phantom time-out."""
+    worker = launch(LEASE_SECONDS=30, LIMITS={"probe.spin": {"duration": 2.5}})
+    job = enqueue("mark", seconds=1.5, _max_attempts=1)
+    other = enqueue("step_loop", seconds=5, _max_attempts=1)
+    limited = Job.objects.get(pk=job.pk)
+    effects.wait("step")
+
+    freeze(worker, 3)
+
+    wait_for(limited)
+    assert wait_for(other).attempts == 1
+
+
+def test_a_job_frozen_past_its_limit_goes_on_where_it_was(
+    launch: Launch, enqueue: Enqueue, wait_for: WaitFor, effects: Effects
+) -> None:
+    """C165: the limit counts the time that the worker was there to give."""
+    worker = launch("--processes", "1", LEASE_SECONDS=30, LIMITS={"probe.slices": {"duration": 2.5}})
+    job = enqueue("slices", count=15, _max_attempts=1)
+    effects.wait("slice", times=3)
+
+    freeze(worker, 3)
+
+    assert wait_for(job).attempts == 1
+    assert effects.count("slice") == 15
+
+
+def test_a_supervisor_frozen_alone_takes_the_result_that_came_meanwhile(
+    launch: Launch, enqueue: Enqueue, wait_for: WaitFor, effects: Effects
+) -> None:
+    """C165: the child went on, and ended in time; the frozen supervisor finds the result, not a deadline."""
+    worker = launch("--processes", "1", LEASE_SECONDS=30)
+    job = enqueue("limited", seconds=0.8, _max_attempts=1)
+    effects.wait("start")
+
+    freeze(worker, 2.5, alone=True)
+
+    wait_for(job)
+
+
+def test_every_deadline_is_told(launch: Launch, enqueue: Enqueue, wait_for: WaitFor) -> None:
+    worker = launch(LIMITS={"probe.sleep": {"duration": 0.4}})
+    job = enqueue("sleep", seconds=30, _max_attempts=1)
+
+    wait_for(job, Status.DEAD)
+
+    worker.says("job needs attention")
+    assert f"job_id={job.pk} job_type=probe.sleep queue=default reason=limit outcome=deadline" in worker.log
+    until(lambda: Job.objects.filter(job_type="jobqueue.notify", status=Status.DONE).count() == 1)
