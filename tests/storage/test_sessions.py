@@ -203,4 +203,4 @@ def test_where_a_pooler_drops_the_limits_each_statement_says_them(session: Sessi
         session.run("SELECT 1/0")
     assert value(session, "SELECT 1") == 1
     with session.transaction():
-        assert value(session, "SELECT current_setting('lock_timeout')") == "2500ms"
+        assert value(session, "SELECT current_setting('lock_timeout')") == "500ms"
