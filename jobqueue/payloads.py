@@ -57,6 +57,23 @@ def encode_payload(value: object, *, max_bytes: int, index: int | None = None, j
         raise PayloadError(refused.path, refused.rule, index, job_type) from None
 
 
+def encode_flat(value: object, max_bytes: int) -> str | None:
+    """Return the JSON text of a flat dict of ASCII strings, whole numbers and booleans, which is as long as its size.
+
+    None stands for anything else, good or bad: encode_payload() decides. For bulk calls, in two thirds of its time.
+    """
+    if type(value) is not dict or not _STRING.issuperset(map(type, value)):
+        return None
+    if not _SCALARS.issuperset(map(type, value.values())):
+        return None
+    try:
+        text = _to_text(value)
+    except ValueError:  # a whole number of too many digits
+        return None
+    usual = text.isascii() and len(text) <= min(max_bytes, MAX_DIGITS) and "\\u0000" not in text
+    return text if usual else None
+
+
 def encode_result(value: object, max_bytes: int) -> Encoded:
     """Return a handler's result, any JSON value, as JSON text with its size; raises ResultError."""
     try:

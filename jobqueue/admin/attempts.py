@@ -13,7 +13,7 @@ from django.utils.translation import gettext_lazy as _
 from jobqueue.models import Attempt
 
 from .base import ReadOnlyAdmin, job_url, text_block
-from .wording import money, size
+from .wording import instant_of, money, size
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet
@@ -23,13 +23,16 @@ if TYPE_CHECKING:
 class AttemptAdmin(ReadOnlyAdmin):
     """Attempts that did not end well, newest first."""
 
-    list_display = ("id", "of_job", "number", "outcome", "error_class", "worker_id", "finished_at")
+    list_display = ("id", "of_job", "number", "outcome", "error_class", "worker_id", "finished")
     list_filter = ("outcome",)
     fields = (
-        *("of_job", "number", "lease_epoch", "outcome", "exit_code", "worker_id", "claimed_at", "started_at"),
-        *("finished_at", "amount", "cpu_seconds", "peak_memory", "error_class", "fingerprint", "error", "trace"),
+        *("of_job", "number", "lease_epoch", "outcome", "exit_code", "worker_id", "claimed", "started"),
+        *("finished", "amount", "cpu_seconds", "peak_memory", "error_class", "fingerprint", "error", "trace"),
     )
     readonly_fields = fields
+    claimed = instant_of("claimed_at", _("claimed"))
+    started = instant_of("started_at", _("started"))
+    finished = instant_of("finished_at", _("finished"))
     ordering = ("-id",)
 
     def has_module_permission(self, request: HttpRequest) -> bool:

@@ -13,6 +13,7 @@ from django.utils.translation import gettext_lazy as _
 from jobqueue.models import Action
 
 from .base import LARGEST_ID, ReadOnlyAdmin, job_url
+from .wording import instant_of
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet
@@ -25,9 +26,10 @@ class ActionAdmin(ReadOnlyAdmin):
     """What people did, newest first."""
 
     view_permission = "jobqueue.view_action"
-    list_display = ("at", "actor", "action", "jobs", "reason")
-    fields = ("at", "actor", "action", "reason", "jobs", "targets")
+    list_display = ("time", "actor", "action", "jobs", "reason")
+    fields = ("time", "actor", "action", "reason", "jobs", "targets")
     readonly_fields = fields
+    time = instant_of("at", _("time"))
     ordering = ("-id",)
     search_fields = ("actor",)
     search_help_text = _(

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from django.contrib import admin
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
+from django.utils.text import capfirst
 
 from jobqueue.models import Job
 
@@ -34,11 +35,18 @@ class ReadOnlyAdmin(RowAdmin):
 
     paginator = CappedPaginator
     show_full_result_count = False
+    # A count for each choice of a filter is a count of the whole table.
+    show_facets = admin.ShowFacets.NEVER
     list_per_page = 100
     list_max_show_all = 100
     actions: Any = None
     # Sorting by a column without an index reads the whole table.
     sortable_by = ()
+
+    def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
+        """Show the list under its own name: there is nothing to select for changing."""
+        context = {"title": capfirst(str(self.opts.verbose_name_plural)), **(extra_context or {})}
+        return super().changelist_view(request, context)
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[KeyedChangeList]:
         """Return the list that knows how to go on behind its last page."""

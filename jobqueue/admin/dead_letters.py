@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlencode
 
@@ -21,7 +20,7 @@ from .acting import COUNT_LIMIT, VERBS, discard, may, retry
 from .base import job_link, job_url
 from .filters import QueueFilter, TypeFilter
 from .lists import JobListAdmin
-from .wording import EMPTY, ERROR_CHARACTERS, shortened
+from .wording import EMPTY, ERROR_CHARACTERS, instant, shortened
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet
@@ -38,8 +37,8 @@ class Group:
     jobs: int
     error_class: str
     job_types: list[str]
-    first_at: datetime | None
-    last_at: datetime | None
+    first_died: str
+    last_died: str
     newest: int
     query: str
     message: str
@@ -55,7 +54,7 @@ class DeadLetterAdmin(JobListAdmin):
     """Jobs that nobody will run again until a person has looked at them, newest first."""
 
     actions = (retry, discard)
-    list_display = ("job", "job_type", "queue", "tries", "last_outcome", "error_class", "error", "finished_at")
+    list_display = ("job", "job_type", "queue", "tries", "last_outcome", "error", "finished")
     list_display_links = None
     list_filter = (QueueFilter, TypeFilter)
     ordering = sample_order = ("-finished_at", "-id")
@@ -134,8 +133,8 @@ def _group(
         jobs=len(members),
         error_class=error_class,
         job_types=sorted({member[1] for member in members}),
-        first_at=members[-1][2],
-        last_at=last_at,
+        first_died=instant(members[-1][2]),
+        last_died=instant(last_at),
         newest=newest,
         query=urlencode(kept | chosen, doseq=True),
         message=message,

@@ -23,7 +23,9 @@ class NameFilter(admin.SimpleListFilter):
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
         """Return the names to choose from; one that is asked for is among them, known or not."""
         index = ("queue", "job_type").index(str(self.parameter_name))
-        names = {pair[index] for pair in _sampled(request, model_admin)} | set(self.declared())
+        names = {pair[index] for pair in _sampled(request, model_admin)}
+        if model_admin.offers_declared:
+            names |= set(self.declared())
         chosen = self.value()
         return [(name, name) for name in sorted(names | ({chosen} if chosen else set()))]
 

@@ -21,7 +21,7 @@ from .acting import VERBS, cancel, discard, may, release, retry, tell
 from .base import LARGEST_ID, job_url, text_block, user_of
 from .filters import QueueFilter, TypeFilter
 from .lists import JobListAdmin
-from .wording import money, size, span
+from .wording import instant, instant_of, money, size, span
 
 #: How a list of one status is read in the order of its index: sorting by id would walk past every other row.
 ORDERS: Final[dict[str, tuple[str, ...]]] = {
@@ -41,20 +41,21 @@ class JobAdmin(JobListAdmin):
     """Every job, newest first, and the page of one."""
 
     actions = (retry, discard, cancel, release)
-    list_display = ("id", "job_type", "queue", "state", "tries", "created_at", "run_after", "finished_at", "error")
+    list_display = ("id", "job_type", "queue", "state", "tries", "error", "created", "moment")
     list_filter = ("status", QueueFilter, TypeFilter)
     list_display_links = ("id",)
     change_form_template = "admin/jobqueue/job/change_form.html"
+    offers_declared = True
     fieldsets = (
-        (None, {"fields": ("id", "job_type", "queue", "state", "priority", "owner", "dedupe_key")}),
-        (_("Last error"), {"fields": ("outcome", "error_class", "fingerprint", "error_text")}),
+        (None, {"fields": (("id", "job_type"), ("queue", "priority"), ("state", "owner"), "dedupe_key")}),
+        (_("Last error"), {"fields": (("outcome", "error_class"), "fingerprint", "error_text")}),
         (_("Input and output"), {"fields": ("payload_json", "result_json", "progress_json")}),
         (
             _("Times"),
             {
                 "fields": (
-                    *("created_at", "run_after", "first_started_at", "claimed_at", "run_started_at", "finished_at"),
-                    *("cancel_requested_at", "unknown_since", "updated_at"),
+                    ("created", "due"), ("first_started", "claimed"), ("run_started", "finished"),
+                    ("cancel_requested", "unknown"), "updated",
                 )
             },
         ),
@@ -62,12 +63,19 @@ class JobAdmin(JobListAdmin):
             _("Runs"),
             {
                 "fields": (
-                    *("tries", "interruptions", "worker_id", "lease_until", "lease_epoch"),
-                    *("total", "last", "cpu_seconds", "peak_memory"),
+                    ("tries", "interruptions"), ("worker_id", "lease_epoch"), ("leased", "peak_memory"),
+                    ("total", "last"), "cpu_seconds",
                 )
             },
         ),
-    )
+    )  # fmt: skip
+
+    first_started = instant_of("first_started_at", _("first started"))
+    claimed = instant_of("claimed_at", _("claimed"))
+    run_started = instant_of("run_started_at", _("run started"))
+    cancel_requested = instant_of("cancel_requested_at", _("cancel requested"))
+    unknown = instant_of("unknown_since", _("type unknown since"))
+    updated = instant_of("updated_at", _("updated"))
 
     def get_ordering(self, request: HttpRequest) -> tuple[str, ...]:
         """Return the order of the index that the chosen status is read by."""
@@ -130,7 +138,7 @@ class JobAdmin(JobListAdmin):
             context |= {
                 "steps": [_step_row(step) for step in steps],
                 "more_steps": more,
-                "people": list(detail.actions_on(job.pk, using=alias)),
+                "people": [(instant(action.at), action) for action in detail.actions_on(job.pk, using=alias)],
                 "verbs": [(name, VERBS[name]) for name in _offered(job) if may(request, name)],
                 "subtitle": None,
                 "title": str(job),
@@ -175,7 +183,8 @@ class JobAdmin(JobListAdmin):
 
 def _step_row(step: detail.Step) -> dict[str, Any]:
     run, memory, cost = span(step.run_time), size(step.peak_memory_bytes), money(step.cost)
-    return {"step": step, "ran": run, "memory": memory, "cost": cost}
+    claimed, started = instant(step.claimed_at), instant(step.started_at)
+    return {"step": step, "claimed": claimed, "started": started, "ran": run, "memory": memory, "cost": cost}
 
 
 def _offered(job: Job) -> tuple[str, ...]:

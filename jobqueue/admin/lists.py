@@ -17,7 +17,7 @@ from jobqueue.states import Status
 
 from .acting import ActingAdmin
 from .base import BULKY, LARGEST_ID
-from .wording import EMPTY, ERROR_CHARACTERS, shortened
+from .wording import EMPTY, ERROR_CHARACTERS, instant, instant_of, shortened
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet
@@ -31,6 +31,8 @@ class JobListAdmin(ActingAdmin):
 
     #: By which the newest rows are found that the filters take their choices from: an index must give it.
     sample_order: tuple[str, ...] = ("-id",)
+    #: Whether the filters offer every name that code declares, or those of the list's own rows only.
+    offers_declared = False
     search_fields = SEARCH_FIELDS
     search_help_text = _(
         "A number finds a job by its id; other text is looked for in key, owner, type, worker and error."
@@ -61,11 +63,21 @@ class JobListAdmin(ActingAdmin):
         newest = Job.objects.using(queryset.db).order_by("-pk").values_list("pk", flat=True).first() or 0
         return queryset.filter(pk__gt=newest - SEARCHED)
 
+    created = instant_of("created_at", _("created"))
+    due = instant_of("run_after", _("run after"))
+    finished = instant_of("finished_at", _("finished"))
+    leased = instant_of("lease_until", _("lease until"))
+
     @admin.display(description=_("status"))
     def state(self, job: Job) -> SafeString:
         """Return the status, marked for the style sheet."""
         name = Status(job.status).name.lower()
         return format_html('<span class="jobqueue-status jobqueue-{}">{}</span>', name, job.get_status_display())
+
+    @admin.display(description=_("due / finished"))
+    def moment(self, job: Job) -> str:
+        """Return when a scheduled job is due, or when a finished one ended."""
+        return instant(job.run_after if job.status == Status.SCHEDULED else job.finished_at)
 
     @admin.display(description=_("attempts"))
     def tries(self, job: Job) -> str:
@@ -74,5 +86,6 @@ class JobListAdmin(ActingAdmin):
 
     @admin.display(description=_("error"))
     def error(self, job: Any) -> str:
-        """Return the head of the last error, with an ellipsis where there is more."""
-        return shortened(job.error_head) or EMPTY
+        """Return the class and the head of the last error, with an ellipsis where there is more."""
+        parts = (job.error_class.rpartition(".")[2] if job.error_class else "", shortened(job.error_head))
+        return ": ".join(filter(None, parts)) or EMPTY

@@ -17,7 +17,7 @@ from .acting import cancel, release
 from .base import job_link, job_url
 from .filters import QueueFilter, TypeFilter
 from .lists import JobListAdmin
-from .wording import span
+from .wording import instant_of, span
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet
@@ -28,17 +28,8 @@ class StuckJobAdmin(JobListAdmin):
     """Jobs that a person may give back or cancel; a waiting job is never one of them (case C140)."""
 
     actions = (release, cancel)
-    list_display = (
-        "job",
-        "job_type",
-        "queue",
-        "why",
-        "running_for",
-        "tries",
-        "worker_id",
-        "lease_until",
-        "cancel_at",
-    )
+    list_display = ("job", "job_type", "queue", "why", "running_for", "tries", "worker_id", "leased", "cancel_at")
+    cancel_at = instant_of("cancel_requested_at", _("cancel requested"))
     list_display_links = None
     list_filter = (QueueFilter, TypeFilter)
     ordering = ("id",)
@@ -73,8 +64,3 @@ class StuckJobAdmin(JobListAdmin):
     def running_for(self, job: Any) -> str:
         """Return how long it has run."""
         return span(job.age)
-
-    @admin.display(description=_("cancel requested"))
-    def cancel_at(self, job: Job) -> Any:
-        """Return when somebody asked for it to be cancelled."""
-        return job.cancel_requested_at

@@ -1,11 +1,14 @@
-"""How the console puts figures and texts: durations, sizes, amounts, and errors cut to a line."""
+"""How the console puts figures and texts: times, durations, sizes, amounts, and errors cut to a line."""
 
 from __future__ import annotations
 
-from datetime import timedelta
+from collections.abc import Callable
+from datetime import datetime, timedelta
 from decimal import Decimal
-from typing import Final
+from typing import Any, Final
 
+from django.contrib import admin
+from django.utils import timezone
 from django.utils.translation import gettext as _
 
 EMPTY: Final = "-"
@@ -17,6 +20,21 @@ def shortened(text: str | None, characters: int = ERROR_CHARACTERS) -> str:
     """Return the first line of a text, cut with an ellipsis; `-` for none."""
     line = next(iter((text or "").strip().splitlines()), "")
     return line if len(line) <= characters else f"{line[: characters - 1]}…"
+
+
+def instant(value: datetime | None) -> str:
+    """Return a time in the current zone, to the second, in the one form that nobody misreads; `-` for none."""
+    return EMPTY if value is None else f"{timezone.localtime(value):%Y-%m-%d %H:%M:%S}"
+
+
+def instant_of(name: str, label: Any) -> Callable[[Any, Any], str]:
+    """Return a method for a ModelAdmin that shows a time of the row."""
+
+    @admin.display(description=label)
+    def shown(self: Any, row: Any) -> str:
+        return instant(getattr(row, name))
+
+    return shown
 
 
 def span(value: timedelta | float | None) -> str:

@@ -14,7 +14,7 @@ from jobqueue.models import Worker
 from jobqueue.models.expressions import StatementTimestamp
 
 from .base import ReadOnlyAdmin
-from .wording import span
+from .wording import instant_of, span
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet
@@ -25,12 +25,16 @@ class WorkerAdmin(ReadOnlyAdmin):
     """The workers that were heard of within the last ten leases."""
 
     view_permission = "jobqueue.view_worker"
-    list_display = ("name", "hostname", "pid", "state", "serves", "load", "heard", "started_at", "version")
+    list_display = ("name", "hostname", "pid", "state", "serves", "load", "heard", "started", "version")
     fields = (
         *("worker_id", "name", "hostname", "pid", "version", "state", "serves", "types", "load"),
-        *("started_at", "heartbeat_at", "claimed_at", "idle_since"),
+        *("started", "heartbeat", "claimed", "idle"),
     )
     readonly_fields = fields
+    started = instant_of("started_at", _("started"))
+    heartbeat = instant_of("heartbeat_at", _("heartbeat"))
+    claimed = instant_of("claimed_at", _("last good claim"))
+    idle = instant_of("idle_since", _("idle since"))
     ordering = ("name", "worker_id")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:

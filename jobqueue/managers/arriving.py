@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from jobqueue.conf import JobQueueSettings, get_settings
 from jobqueue.exceptions import JobQueueError, PayloadError
-from jobqueue.payloads import check_key, check_name, encode_payload
+from jobqueue.payloads import check_key, check_name, encode_flat, encode_payload
 from jobqueue.registry import registry
 
 if TYPE_CHECKING:
@@ -62,57 +62,58 @@ def terms_of(job_type: str) -> Terms:
     return known[2]
 
 
-class Arrival:
+class Arrival(NamedTuple):
     """A job that passed every check and is ready to be inserted."""
 
-    __slots__ = (
-        "dedupe_key",
-        "delay",
-        "job_type",
-        "max_attempts",
-        "owner",
-        "payload",
-        "payload_bytes",
-        "priority",
-        "queue",
-        "run_after",
-        "value",
+    job_type: str
+    queue: str
+    priority: int
+    max_attempts: int
+    value: Mapping[str, Any]
+    payload: str
+    payload_bytes: int
+    dedupe_key: str | None = None
+    owner: str = ""
+    run_after: datetime | None = None
+    delay: timedelta | None = None
+
+
+_make = Arrival._make
+
+
+def arrive(
+    job_type: str,
+    payload: Mapping[str, Any] | None = None,
+    queue: str | None = None,
+    priority: int | None = None,
+    run_after: datetime | timedelta | None = None,
+    dedupe_key: str | None = None,
+    max_attempts: int | None = None,
+    owner: str = "",
+    index: int | None = None,
+) -> Arrival:
+    """Check the arguments of enqueue() against the handler and the settings.
+
+    Raises UnknownJobType, InvalidName, PayloadError, TypeError or ValueError, each naming the value and the rule;
+    nothing has reached the database then.
+    """
+    terms = terms_of(job_type)
+    value = {} if payload is None else payload
+    text, size = encode_payload(value, max_bytes=terms.payload_max_bytes, index=index, job_type=terms.job_type)
+    instant, delay = (None, None) if run_after is None else _due(run_after)
+    return Arrival(
+        terms.job_type,
+        terms.queue if queue is None else check_name("queue", queue),
+        terms.priority if priority is None else _smallint("priority", priority, -32768),
+        terms.max_attempts if max_attempts is None else _smallint("max_attempts", max_attempts, 1),
+        value,
+        text,
+        size,
+        None if dedupe_key is None else check_key("dedupe_key", dedupe_key),
+        check_key("owner", owner) if owner else "",
+        instant,
+        delay,
     )
-
-    def __init__(
-        self,
-        job_type: str,
-        payload: Mapping[str, Any] | None = None,
-        queue: str | None = None,
-        priority: int | None = None,
-        run_after: datetime | timedelta | None = None,
-        dedupe_key: str | None = None,
-        max_attempts: int | None = None,
-        owner: str = "",
-        index: int | None = None,
-    ) -> None:
-        """Check the arguments of enqueue() against the handler and the settings.
-
-        Raises UnknownJobType, InvalidName, PayloadError, TypeError or ValueError, each naming the value and the rule;
-        nothing has reached the database then.
-        """
-        self.job_type, self.queue, self.priority, self.max_attempts, limit = terms_of(job_type)
-        if queue is not None:
-            self.queue = check_name("queue", queue)
-        if priority is not None:
-            self.priority = _smallint("priority", priority, -32768)
-        if max_attempts is not None:
-            self.max_attempts = _smallint("max_attempts", max_attempts, 1)
-        self.dedupe_key = None if dedupe_key is None else check_key("dedupe_key", dedupe_key)
-        self.owner = check_key("owner", owner) if owner else ""
-        self.value = {} if payload is None else payload
-        self.payload, self.payload_bytes = encode_payload(
-            self.value, max_bytes=limit, index=index, job_type=self.job_type
-        )
-        self.run_after: datetime | None = None
-        self.delay: timedelta | None = None
-        if run_after is not None:
-            self.run_after, self.delay = _due(run_after)
 
 
 def _smallint(name: str, value: int, least: int) -> int:
@@ -145,9 +146,10 @@ def _due(run_after: object) -> tuple[datetime | None, timedelta | None]:
 def check_specs(specs: Iterable[JobSpec | Mapping[str, Any] | tuple[Any, ...]]) -> list[Arrival]:
     """Check every spec (JobSpec, dict of enqueue()'s arguments, tuple of type and payload); errors name the index."""
     arrivals: list[Arrival] = []
+    known: dict[str, Terms] = {}
     for index, spec in enumerate(specs):
         try:
-            arrivals.append(_arrival(spec, index))
+            arrivals.append(_plain_arrival(spec, known) or _arrival(spec, index))
         except (JobQueueError, TypeError, ValueError, LookupError) as error:
             if not isinstance(error, PayloadError):  # which names the index itself
                 error.args = (f"item {index}: {error}", *error.args[1:])
@@ -155,11 +157,25 @@ def check_specs(specs: Iterable[JobSpec | Mapping[str, Any] | tuple[Any, ...]]) 
     return arrivals
 
 
+def _plain_arrival(spec: object, known: dict[str, Terms]) -> Arrival | None:
+    """Return the arrival of a tuple (type, flat payload), the usual item of a large bulk, in half the time."""
+    if type(spec) is not tuple or len(spec) != 2:
+        return None
+    job_type, payload = spec
+    terms = known.get(job_type)
+    if terms is None:
+        terms = known[job_type] = terms_of(job_type)
+    text = encode_flat(payload, terms.payload_max_bytes)
+    if text is None:
+        return None
+    return _make((*terms[:4], payload, text, len(text), None, "", None, None))
+
+
 def _arrival(spec: object, index: int) -> Arrival:
     if isinstance(spec, Mapping):
-        return Arrival(index=index, **spec)
+        return arrive(index=index, **spec)
     if isinstance(spec, JobSpec):
-        return Arrival(**{name: getattr(spec, name) for name in JobSpec.__slots__}, index=index)
+        return arrive(**{name: getattr(spec, name) for name in JobSpec.__slots__}, index=index)
     if isinstance(spec, tuple) and 1 <= len(spec) <= 2:
-        return Arrival(spec[0], spec[1] if len(spec) > 1 else None, index=index)
+        return arrive(spec[0], spec[1] if len(spec) > 1 else None, index=index)
     raise TypeError(f"must be a JobSpec, a dict or a tuple (job type, payload), not {spec!r:.80}")

@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Any
 from asgiref.sync import sync_to_async
 from django.db import connections, transaction
 
-from jobqueue.conf import get_settings
 from jobqueue.exceptions import JobQueueError
 from jobqueue.payloads import check_key
 from jobqueue.states import ACTIVE
 
-from .arriving import Arrival, JobSpec, check_specs
+from .arriving import Arrival, JobSpec, arrive, check_specs
 from .base import JobManagerBase
-from .inserting import Batch, collector_paused, insert_one, new_job
+from .inserting import Batch, collector_paused, enqueue_one, new_job, soon
 from .waking import wake_after_commit
 
 if TYPE_CHECKING:
@@ -44,7 +43,7 @@ class EnqueueMixin(JobManagerBase):
         `dedupe_key`. Raises UnknownJobType, InvalidName, PayloadError, TypeError or ValueError before any SQL, so the
         caller's transaction stays usable.
         """
-        return self._insert(Arrival(job_type, payload, queue, priority, run_after, dedupe_key, max_attempts, owner))
+        return self._insert(arrive(job_type, payload, queue, priority, run_after, dedupe_key, max_attempts, owner))
 
     def get_or_enqueue(
         self, job_type: str, payload: Mapping[str, Any] | None = None, *, dedupe_key: str, **options: Any
@@ -53,7 +52,7 @@ class EnqueueMixin(JobManagerBase):
 
         Options and errors as in enqueue(). Under REPEATABLE READ the server's 40001 may reach the caller.
         """
-        arrival = Arrival(job_type, payload, dedupe_key=check_key("dedupe_key", dedupe_key), **options)
+        arrival = arrive(job_type, payload, dedupe_key=check_key("dedupe_key", dedupe_key), **options)
         while True:  # the holder may finish between the insert and the look: then the key is free again
             job = self._insert(arrival)
             if job is not None:
@@ -78,8 +77,8 @@ class EnqueueMixin(JobManagerBase):
         with transaction.atomic(using=alias), connection.cursor() as cursor:
             batch = Batch(cursor, arrivals, new_job(self.model, alias))
             batch.insert()
-            soon = batch.now + _soon()
-            queues = {job.queue for job in batch.jobs if job is not None and job.run_after <= soon}
+            horizon = batch.now + soon()
+            queues = {job.queue for job in batch.jobs if job is not None and job.run_after <= horizon}
             if queues:
                 wake_after_commit(connection, queues)
         return batch.jobs
@@ -110,16 +109,5 @@ class EnqueueMixin(JobManagerBase):
 
     def _insert(self, arrival: Arrival) -> Job | None:
         alias = self.write_db
-        connection = connections[alias]
-        row = insert_one(connection, arrival)
-        if row is None:
-            return None
-        job_id, status, run_after, created_at = row
-        if run_after - created_at <= _soon():
-            wake_after_commit(connection, [arrival.queue])
-        return new_job(self.model, alias)(arrival, job_id, status, run_after, created_at)
-
-
-def _soon() -> timedelta:
-    """Return how far ahead a job may be due to be worth a hint; of later ones maintenance knows before they are due."""
-    return timedelta(seconds=2 * get_settings().POLL_SECONDS)
+        row = enqueue_one(connections[alias], arrival)
+        return None if row is None else new_job(self.model, alias)(arrival, *row)

@@ -47,7 +47,7 @@ BUSY_PAUSE_SECONDS = 0.005
 FAILED_PAUSE_SECONDS = 0.5
 SHORT_SECONDS = 0.1
 MOST_UNSETTLED = 1_000  # a settle that cannot keep up must hold the claims back
-MARK_SECONDS = 1.0
+MARK_SECONDS, BUSY_SECONDS = 1.0, 0.25
 
 
 class Claimed(NamedTuple):
@@ -104,6 +104,7 @@ class Dispatch:
         self._learn_at = 0.0
         self._short: set[str] = set()  # queues that had less than was asked for
         self._short_since = 0.0
+        self._busy_since: float | None = None  # since when every claim has found something
         self._connects = 0
         self._quietly = Quietly()
         self._hinted = False
@@ -245,7 +246,12 @@ class Dispatch:
 
     def _after_some(self, now: float) -> None:
         self.found_nothing = False
-        if self._idle and now - self._idle_since > MARK_SECONDS and not self._short:
+        if self._busy_since is None:
+            self._busy_since = now
+        # Every enqueue tells a worker that is marked idle, and that serialises commits: one that finds work at every
+        # look takes the mark back. Not often, or the marks themselves become dead rows that every enqueue reads.
+        marked = self._idle and now - self._idle_since > MARK_SECONDS
+        if marked and now - self._busy_since > BUSY_SECONDS:
             self._set_idle(now, idle=False)
         if self._short.issuperset(self._plan.names()):
             self._short.clear()
@@ -256,7 +262,7 @@ class Dispatch:
     def _rest(self, now: float) -> None:
         """Nothing is due: sleep; but say so first, and look once more after saying it."""
         self._short.clear()
-        self.found_nothing = True
+        self.found_nothing, self._busy_since = True, None
         if self._hinted:  # while that claim was under way: it may have looked too early
             self._next_at = 0.0
             return

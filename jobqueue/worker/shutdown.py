@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("jobqueue.worker")
 
 GRACEFUL, FORCED = 0, 3
-LAST_SETTLE_SECONDS = 1.5
+LAST_SETTLE_SECONDS = 1.0
 
 
 class Shutdown:

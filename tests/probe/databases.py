@@ -124,3 +124,10 @@ def progress(context: Any, *, seconds: float) -> None:
     context.progress(40, "nearly half")
     time.sleep(seconds)
     os.kill(os.getpid(), signal.SIGKILL)
+
+
+@job("probe.queries_remembered")
+def queries_remembered(context: Any) -> int:
+    """Ask one thing, and count the queries that Django remembers."""
+    Group.objects.count()
+    return len(connection.queries_log)

@@ -105,5 +105,8 @@ if "PROBE_EXTRA" in os.environ:  # a release that knows one more type than the l
         return "found again"
 
 
+if "PROBE_BROKEN" in os.environ:
+    raise RuntimeError("probe is broken")
+
 time.sleep(float(os.environ.get("PROBE_IMPORT_SECONDS", "0")))
 connect_receivers()

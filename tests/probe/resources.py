@@ -101,3 +101,9 @@ def _forked() -> int:
         while True:
             time.sleep(1)
     return pid
+
+
+@job("probe.returns_twice")
+def returns_twice(context: Any) -> int:
+    """Fork, and return in both processes."""
+    return os.fork()

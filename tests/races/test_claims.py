@@ -93,6 +93,15 @@ def test_a_claim_whose_job_was_taken_meanwhile_leaves_it_out(make_job: MakeJob, 
     assert Job.objects.get(pk=job.pk).attempts == 1
 
 
+def test_progress_of_a_locked_job_is_left_for_the_next_time(make_job: MakeJob, first: Side, second: Side) -> None:
+    """Guard: SKIP LOCKED in write_progress. Only a settle ever waits for a row."""
+    locked, free = make_job(status=Status.RUNNING), make_job(status=Status.RUNNING)
+    first.connection.lock(locked)
+
+    params = {"worker_id": "worker-1", "ids": [locked.pk, free.pk], "epochs": [1, 1], "progress": ["{}", "{}"]}
+    assert second.run(sql.WRITE_PROGRESS, params) == [(free.pk,)]
+
+
 def test_strays_that_are_locked_are_stepped_over(make_job: MakeJob, first: Side, second: Side) -> None:
     locked, free = make_job(status=Status.RUNNING), make_job(status=Status.RUNNING)
     first.connection.lock(locked)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from django.db import IntegrityError, transaction
 
-from jobqueue.managers import enqueueing
+from jobqueue.managers import inserting
 from jobqueue.models import Job
 from jobqueue.states import ACTIVE, FINISHED, Status
 
@@ -79,7 +79,7 @@ def test_get_or_enqueue_tries_again_when_the_holder_finishes_in_between(
 ) -> None:
     """The insert met the holder, the look did not: the key is free again and the next insert takes it."""
     holder = make_job(dedupe_key="k")
-    insert_one, tries = enqueueing.insert_one, []
+    insert_one, tries = inserting.insert_one, []
 
     def insert_then_finish(*args: Any) -> Any:
         row = insert_one(*args)
@@ -87,7 +87,7 @@ def test_get_or_enqueue_tries_again_when_the_holder_finishes_in_between(
         Job.objects.filter(pk=holder.pk).update(status=Status.DONE)
         return row
 
-    monkeypatch.setattr(enqueueing, "insert_one", insert_then_finish)
+    monkeypatch.setattr(inserting, "insert_one", insert_then_finish)
 
     job, created = Job.objects.get_or_enqueue("probe.ok", dedupe_key="k")
 

@@ -182,6 +182,15 @@ def test_promote_takes_no_more_than_its_limit_earliest_first(make_job: MakeJob) 
     assert sorted(Job.objects.promote(limit=2)) == [jobs[1].pk, jobs[2].pk]
 
 
+def test_jobs_in_other_states_do_not_use_up_the_limit_of_a_promotion(make_job: MakeJob) -> None:
+    """Guard: status = 5 inside the limit, not only in the update."""
+    for status in (Status.PENDING, Status.DONE):
+        make_job(status=status, run_after=ago(60))
+    due = make_job(status=Status.SCHEDULED, run_after=ago(1))
+
+    assert Job.objects.promote(limit=1) == [due.pk]
+
+
 def test_cancel_takes_a_scheduled_job_to_cancelled(make_job: MakeJob) -> None:
     job = make_job(status=Status.SCHEDULED)
 
