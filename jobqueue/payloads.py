@@ -70,8 +70,9 @@ def encode_flat(value: object, max_bytes: int) -> str | None:
         text = _to_text(value)
     except ValueError:  # a whole number of too many digits
         return None
-    usual = text.isascii() and len(text) <= min(max_bytes, MAX_DIGITS) and "\\u0000" not in text
-    return text if usual else None
+    if not text.isascii() or len(text) > max_bytes or len(text) > MAX_DIGITS or "\\u0000" in text:
+        return None
+    return text
 
 
 def encode_result(value: object, max_bytes: int) -> Encoded:

@@ -5,7 +5,6 @@ from pathlib import Path
 import environ
 from django.core.management.utils import get_random_secret_key
 
-from project import postgres
 from project.environment import jobqueue_settings
 
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -57,8 +56,15 @@ TEMPLATES = [
     },
 ]
 
+
+def _own_server() -> str:
+    from project import postgres  # late: a worker that is given a database needs none of its libraries
+
+    return postgres.ensure_running()
+
+
 # Without DATABASE_URL a PostgreSQL of this checkout's own is started, on first use, and kept running.
-DATABASES = {"default": env.db_url_config(env.str("DATABASE_URL", default="") or postgres.ensure_running())}
+DATABASES = {"default": env.db_url_config(env.str("DATABASE_URL", default="") or _own_server())}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 JOBQUEUE = jobqueue_settings(env.ENVIRON)

@@ -10,8 +10,9 @@ from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
-import factory
 from django.db.models import Expression, QuerySet
+from factory.declarations import LazyAttribute, LazyFunction, SelfAttribute, Sequence, SubFactory, Trait
+from factory.django import DjangoModelFactory
 
 from jobqueue.models import Action, Attempt, Cost, Job, Stat, Worker
 from jobqueue.models.expressions import StatementTimestamp
@@ -38,7 +39,7 @@ def _outcome(job: Any) -> Outcome | None:
     return {Status.DONE: Outcome.DONE, Status.DEAD: Outcome.FAILED, Status.CANCELLED: Outcome.CANCELLED}.get(job.status)
 
 
-class RowFactory(factory.django.DjangoModelFactory):
+class RowFactory(DjangoModelFactory[Any]):
     """Insert the row as it is, then read it back: expressions become values."""
 
     class Meta:
@@ -48,7 +49,7 @@ class RowFactory(factory.django.DjangoModelFactory):
     def _create(cls, model_class: Any, *args: Any, **kwargs: Any) -> Any:
         # A plain QuerySet: Job.save() and Job.objects.bulk_create() refuse, since they skip the checks.
         row = model_class(*args, **kwargs)
-        rows: QuerySet[Any] = QuerySet(model_class, using=cls._meta.database)
+        rows: QuerySet[Any] = QuerySet(model_class)
         rows.bulk_create([row])
         return rows.get(pk=row.pk)
 
@@ -63,33 +64,29 @@ class JobFactory(RowFactory):
     queue = "default"
     priority = 100
     status = Status.PENDING
-    payload = factory.LazyFunction(dict)
-    payload_bytes = factory.LazyAttribute(lambda job: encode_payload(job.payload, max_bytes=2**30).size)
+    payload = LazyFunction(dict)
+    payload_bytes = LazyAttribute(lambda job: encode_payload(job.payload, max_bytes=2**30).size)
     max_attempts = 3
-    attempts = factory.LazyAttribute(
-        lambda job: job.max_attempts if job.status == Status.DEAD else int(job.status in STARTED)
-    )
-    lease_epoch = factory.LazyAttribute(lambda job: job.attempts)
-    run_after = factory.LazyAttribute(
-        lambda job: ahead(3600) if job.status == Status.SCHEDULED else StatementTimestamp()
-    )
-    worker_id = factory.LazyAttribute(lambda job: WORKER if job.status in STARTED else None)
-    lease_until = factory.LazyAttribute(lambda job: ahead(LEASE_SECONDS) if job.status == Status.RUNNING else None)
-    claimed_at = factory.LazyAttribute(lambda job: StatementTimestamp() if job.status in STARTED else None)
-    run_started_at = factory.LazyAttribute(
+    attempts = LazyAttribute(lambda job: job.max_attempts if job.status == Status.DEAD else int(job.status in STARTED))
+    lease_epoch = LazyAttribute(lambda job: job.attempts)
+    run_after = LazyAttribute(lambda job: ahead(3600) if job.status == Status.SCHEDULED else StatementTimestamp())
+    worker_id = LazyAttribute(lambda job: WORKER if job.status in STARTED else None)
+    lease_until = LazyAttribute(lambda job: ahead(LEASE_SECONDS) if job.status == Status.RUNNING else None)
+    claimed_at = LazyAttribute(lambda job: StatementTimestamp() if job.status in STARTED else None)
+    run_started_at = LazyAttribute(
         lambda job: StatementTimestamp() if job.status in (Status.DONE, Status.DEAD) else None
     )
-    first_started_at = factory.SelfAttribute("run_started_at")
-    finished_at = factory.LazyAttribute(lambda job: StatementTimestamp() if job.status in FINISHED else None)
-    outcome = factory.LazyAttribute(_outcome)
-    result = factory.LazyAttribute(lambda job: {"ok": True} if job.status == Status.DONE else None)
-    last_error = factory.LazyAttribute(lambda job: "boom" if job.status == Status.DEAD else None)
-    error_class = factory.LazyAttribute(lambda job: "builtins.RuntimeError" if job.status == Status.DEAD else None)
-    fingerprint = factory.LazyAttribute(lambda job: "f" * 16 if job.status == Status.DEAD else None)
+    first_started_at = SelfAttribute("run_started_at")
+    finished_at = LazyAttribute(lambda job: StatementTimestamp() if job.status in FINISHED else None)
+    outcome = LazyAttribute(_outcome)
+    result = LazyAttribute(lambda job: {"ok": True} if job.status == Status.DONE else None)
+    last_error = LazyAttribute(lambda job: "boom" if job.status == Status.DEAD else None)
+    error_class = LazyAttribute(lambda job: "builtins.RuntimeError" if job.status == Status.DEAD else None)
+    fingerprint = LazyAttribute(lambda job: "f" * 16 if job.status == Status.DEAD else None)
 
     class Params:
         # A running job whose worker is lost.
-        expired = factory.Trait(status=Status.RUNNING, lease_until=factory.LazyFunction(lambda: ago(1)))
+        expired = Trait(status=Status.RUNNING, lease_until=LazyFunction(lambda: ago(1)))
 
 
 class AttemptFactory(RowFactory):
@@ -98,12 +95,12 @@ class AttemptFactory(RowFactory):
     class Meta:
         model = Attempt
 
-    job = factory.SubFactory(JobFactory, status=Status.DEAD)
+    job = SubFactory(JobFactory, status=Status.DEAD)
     number = 1
-    lease_epoch = factory.SelfAttribute("number")
+    lease_epoch = SelfAttribute("number")
     worker_id = WORKER
-    claimed_at = factory.LazyFunction(lambda: ago(2))
-    started_at = factory.LazyFunction(lambda: ago(1))
+    claimed_at = LazyFunction(lambda: ago(2))
+    started_at = LazyFunction(lambda: ago(1))
     outcome = Outcome.FAILED
     error_class = "builtins.RuntimeError"
     error_text = "boom"
@@ -117,16 +114,16 @@ class WorkerFactory(RowFactory):
     class Meta:
         model = Worker
 
-    worker_id = factory.Sequence(lambda number: f"worker-{number}:test")
+    worker_id = Sequence(lambda number: f"worker-{number}:test")
     name = "worker"
     hostname = "test"
     pid = 1
-    queues = factory.LazyFunction(lambda: ["default"])
-    job_types = factory.LazyFunction(list)
+    queues = LazyFunction(lambda: ["default"])
+    job_types = LazyFunction(list)
     slots = 2
 
     class Params:
-        idle = factory.Trait(idle_since=StatementTimestamp())
+        idle = Trait(idle_since=StatementTimestamp())
 
 
 class StatFactory(RowFactory):
@@ -164,4 +161,4 @@ class ActionFactory(RowFactory):
 
     actor = "admin"
     action = "retry"
-    job_ids = factory.LazyFunction(list)
+    job_ids = LazyFunction(list)

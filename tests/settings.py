@@ -7,3 +7,7 @@ INSTALLED_APPS = [*INSTALLED_APPS, "tests.probe"]
 
 if env.str("PROBE_AUTOCOMMIT", default="on") == "off":  # noqa: F405
     DATABASES["default"]["AUTOCOMMIT"] = False  # noqa: F405
+
+if mail_folder := env.str("PROBE_MAIL", default=""):  # noqa: F405
+    EMAIL_BACKEND = "django.core.mail.backends.filebased.EmailBackend"
+    EMAIL_FILE_PATH = mail_folder

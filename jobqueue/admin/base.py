@@ -53,6 +53,8 @@ class ReadOnlyAdmin(RowAdmin):
         return KeyedChangeList
 
     class Media:
+        """What the stock style sheets lack."""
+
         css = {"all": ["jobqueue/admin.css"]}
 
     def has_add_permission(self, request: HttpRequest) -> bool:

@@ -55,6 +55,7 @@ class Preview:
 class Step:
     """One attempt in a job's history."""
 
+    run: int  # lease_epoch: counts on over the whole life of the job, where a redrive starts the attempts anew
     number: int
     outcome: str
     worker_id: str
@@ -128,6 +129,7 @@ def actions_on(job_id: int, *, using: str) -> QuerySet[Action]:
 
 def _logged(row: Any) -> Step:
     return Step(
+        run=row.lease_epoch,
         number=row.number,
         outcome=str(row.get_outcome_display()),
         worker_id=row.worker_id,
@@ -147,6 +149,7 @@ def _logged(row: Any) -> Step:
 def _present(job: Job) -> Step:
     done = job.status == Status.DONE
     return Step(
+        run=job.lease_epoch,
         number=job.attempts,
         outcome=str(Outcome.DONE.label if done else Status.RUNNING.label),
         worker_id=job.worker_id or "",

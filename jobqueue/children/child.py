@@ -29,13 +29,24 @@ from jobqueue.exceptions import JobCancelled, JobDeadlineExceeded, JobInterrupte
 from jobqueue.managers import CostLine, Done, Ending, Release
 from jobqueue.outcomes import Outcome
 
+from .announcing import has_receivers, send_signal
 from .connections import drop_dead_connections, tidy_connections
 from .coroutines import SharedLoop, run_alone
-from .executor import Executor, has_receivers, send_signal
+from .executor import Executor
 from .processes import MARKER, descendants_of, die_with_parent, has_children, kill
-from .protocol import CANCEL, DEADLINE, INTERRUPT, LEASE_LOST, Notice, Work, frame, frame_for, receive_message
+from .protocol import (
+    CANCEL,
+    DEADLINE,
+    INTERRUPT,
+    LEASE_LOST,
+    STOP_SIGNAL,
+    Notice,
+    Work,
+    frame,
+    frame_for,
+    receive_message,
+)
 
-STOP_SIGNAL = getattr(signal, "SIGRTMIN", signal.SIGUSR1) + 4  # only Linux has one; elsewhere no worker starts
 STOPS: dict[str, type[JobStopped]] = {
     DEADLINE: JobDeadlineExceeded,
     CANCEL: JobCancelled,

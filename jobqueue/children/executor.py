@@ -16,8 +16,6 @@ from contextlib import AbstractContextManager, nullcontext
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from django.dispatch import Signal
-
 from jobqueue import signals
 from jobqueue.backoff import Backoff
 from jobqueue.conf import get_settings
@@ -43,6 +41,7 @@ from jobqueue.payloads import encode_result
 from jobqueue.registry import registry
 from jobqueue.states import Status
 
+from .announcing import has_receivers, send_signal, signal_for
 from .context import Context, Reporter
 
 if TYPE_CHECKING:
@@ -201,11 +200,6 @@ class _Run:
             ending.traceback = ""  # the text tells it all: no frame of the project's is involved
 
 
-def has_receivers(signal: Signal, sender: str) -> bool:
-    """Tell whether anybody listens; the common answer, nobody at all, costs next to nothing."""
-    return bool(signal.receivers) and signal.has_listeners(sender)
-
-
 def announce(run: _Run, end: Done | Ending | Release, status: int) -> None:
     """Send the signal that follows a verdict; a receiver that raises is logged once and changes nothing."""
     if status == Status.DONE:  # even where the handler failed after context.complete() was committed
@@ -217,18 +211,6 @@ def announce(run: _Run, end: Done | Ending | Release, status: int) -> None:
             _send(getattr(signals, name), run, **arguments)
 
 
-def signal_for(end: Ending, status: int) -> tuple[str | None, dict[str, Any]]:
-    """Return (the name of the signal for this end, its arguments besides those of every signal)."""
-    about = {"outcome": Outcome(end.outcome), "error_class": end.error_class or "", "error_text": end.error_text or ""}
-    if status == Status.DEAD:
-        return "job_dead", about
-    if status == Status.CANCELLED:
-        return "job_cancelled", {"outcome": about["outcome"], "reason": about["error_text"]}
-    if status in (Status.SCHEDULED, Status.PENDING):
-        return "job_retrying", about | {"delay": end.delay}
-    return None, {}
-
-
 def _send(signal: Any, run: _Run, **arguments: Any) -> None:
     work = run.work
     send_signal(
@@ -236,16 +218,3 @@ def _send(signal: Any, run: _Run, **arguments: Any) -> None:
         {"job_id": work.id, "job_type": work.job_type, "queue": work.queue, "attempt": work.attempt, **arguments},
         sender=run.handler.name if run.handler else work.job_type,
     )
-
-
-def send_signal(signal: Any, arguments: dict[str, Any], *, sender: str) -> None:
-    """Send a signal to every receiver; those that raise are logged, each once, with the job's id."""
-    for receiver, answer in signal.send_robust(sender=sender, **arguments):
-        if isinstance(answer, BaseException):
-            logger.error(
-                "signal receiver failed receiver=%s job_id=%s error=%s",
-                getattr(receiver, "__qualname__", receiver),
-                arguments.get("job_id"),
-                describe(answer, max_bytes=500).text,
-                exc_info=answer,
-            )

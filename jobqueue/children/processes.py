@@ -19,6 +19,12 @@ PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 MARKER = "JOBQUEUE_CHILD"
 
 
+def trim_memory() -> None:
+    """Give back to the system what start-up allocated and freed: a process that runs for months need not keep it."""
+    with contextlib.suppress(AttributeError):  # glibc has it, musl does not
+        ctypes.CDLL(None).malloc_trim(0)
+
+
 def die_with_parent(parent: int) -> None:
     """Have the kernel kill this process when its parent dies; exit at once if it already has."""
     _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)

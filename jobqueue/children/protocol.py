@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import signal
 import socket
 import struct
 from collections.abc import Iterator
@@ -27,6 +28,9 @@ FRAME_HEAD = struct.Struct("!Icqq?dd")
 # kind, job id, lease epoch, attempt, attempts allowed, payload bytes, lengths of type and queue
 WORK_HEAD = struct.Struct("!cqqhhiBB")
 FD_BYTES = socket.CMSG_SPACE(4)
+
+# Asks a child to look at its control socket. Only Linux has real-time signals; elsewhere no worker starts.
+STOP_SIGNAL = getattr(signal, "SIGRTMIN", signal.SIGUSR1) + 4
 
 # Reasons for which a running handler is stopped.
 DEADLINE, CANCEL, INTERRUPT, LEASE_LOST = "deadline", "cancel", "interrupt", "lease-lost"

@@ -165,10 +165,11 @@ def _plain_arrival(spec: object, known: dict[str, Terms]) -> Arrival | None:
     terms = known.get(job_type)
     if terms is None:
         terms = known[job_type] = terms_of(job_type)
-    text = encode_flat(payload, terms.payload_max_bytes)
+    name, queue, priority, max_attempts, limit = terms
+    text = encode_flat(payload, limit)
     if text is None:
         return None
-    return _make((*terms[:4], payload, text, len(text), None, "", None, None))
+    return _make((name, queue, priority, max_attempts, payload, text, len(text), None, "", None, None))
 
 
 def _arrival(spec: object, index: int) -> Arrival:

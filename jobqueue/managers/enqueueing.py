@@ -15,7 +15,7 @@ from jobqueue.states import ACTIVE
 
 from .arriving import Arrival, JobSpec, arrive, check_specs
 from .base import JobManagerBase
-from .inserting import Batch, collector_paused, enqueue_one, new_job, soon
+from .inserting import Batch, collector_paused, enqueue_one, new_job
 from .waking import wake_after_commit
 
 if TYPE_CHECKING:
@@ -77,10 +77,8 @@ class EnqueueMixin(JobManagerBase):
         with transaction.atomic(using=alias), connection.cursor() as cursor:
             batch = Batch(cursor, arrivals, new_job(self.model, alias))
             batch.insert()
-            horizon = batch.now + soon()
-            queues = {job.queue for job in batch.jobs if job is not None and job.run_after <= horizon}
-            if queues:
-                wake_after_commit(connection, queues)
+            if batch.queues:
+                wake_after_commit(connection, batch.queues)
         return batch.jobs
 
     async def aenqueue(self, job_type: str, payload: Mapping[str, Any] | None = None, **options: Any) -> Job | None:

@@ -175,10 +175,15 @@ class Batch:
         row: tuple[list[int], datetime] = cursor.fetchone()
         self._ids, self.now = row
         self._now_text = self.now.isoformat()
+        self._horizon = self.now + soon()
         self.jobs: list[Job | None] = [None] * len(arrivals)
+        self.queues: set[str] = set()
 
     def insert(self) -> None:
-        """Insert them all, and put their instances into `jobs`, None where an active job holds the key."""
+        """Insert them all, and put their instances into `jobs`, None where an active job holds the key.
+
+        `queues` are then those that got a job which is due soon.
+        """
         keyed = [place for place, arrival in enumerate(self._arrivals) if arrival.dedupe_key is not None]
         if len(keyed) < len(self._arrivals):
             self._copy([place for place, arrival in enumerate(self._arrivals) if arrival.dedupe_key is None])
@@ -206,7 +211,7 @@ class Batch:
         arrival, job_id = self._arrivals[place], self._ids[place]
         due = self._due(arrival)
         status = PENDING if due is self.now else self._status(due)
-        self.jobs[place] = self._make(arrival, job_id, status, due, self.now)
+        self._keep(place, arrival, status, due)
         when = self._now_text if due is self.now else due.isoformat()
         payload = arrival.payload
         if "\\" in payload:  # JSON text has no bare control characters
@@ -216,6 +221,11 @@ class Batch:
             f"{job_id}\t{arrival.job_type}\t{arrival.queue}\t{arrival.priority}\t{payload}\t{arrival.payload_bytes}\t"
             f"{when}\t{status}\t{owner}\t{arrival.max_attempts}\n"
         )
+
+    def _keep(self, place: int, arrival: Arrival, status: int, due: datetime) -> None:
+        self.jobs[place] = self._make(arrival, self._ids[place], status, due, self.now)
+        if due <= self._horizon:
+            self.queues.add(arrival.queue)
 
     def _insert_keyed(self, places: Sequence[int]) -> None:
         items = [self._arrivals[place] for place in places]
@@ -239,4 +249,4 @@ class Batch:
         inserted = {row[0] for row in self._cursor.fetchall()}
         for place, item, due in zip(places, items, dues, strict=True):
             if self._ids[place] in inserted:
-                self.jobs[place] = self._make(item, self._ids[place], self._status(due), due, self.now)
+                self._keep(place, item, self._status(due), due)

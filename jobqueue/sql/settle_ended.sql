@@ -38,7 +38,8 @@ ended AS (
            first_started_at = COALESCE(job.first_started_at, statement_timestamp() - make_interval(secs => held.run_seconds)),
            last_error = COALESCE(held.error_text, job.last_error), error_class = COALESCE(held.error_class, job.error_class),
            fingerprint = COALESCE(held.fingerprint, job.fingerprint), lease_until = NULL,
-           unknown_since = NULL, progress = NULL, cpu_seconds = held.cpu_seconds, peak_memory_bytes = held.peak_memory,
+           progress = CASE WHEN held.next_status IN (4 /* DEAD */, 7 /* CANCELLED */) THEN job.progress END,
+           unknown_since = NULL, cpu_seconds = held.cpu_seconds, peak_memory_bytes = held.peak_memory,
            cost_last = held.cost, cost_total = job.cost_total + held.cost, updated_at = statement_timestamp()
       FROM held
      WHERE job.id = held.id AND job.status + 0 = 2 /* RUNNING */

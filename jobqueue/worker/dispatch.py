@@ -150,8 +150,13 @@ class Dispatch:
     # -- claiming -------------------------------------------------------------------------------------------------
 
     def wake(self, queues: Iterable[str] = ()) -> None:
-        """Claim at the next chance: a hint came that there is work."""
-        names = {queue for queue in queues if self._plan.serves(queue)}
+        """Claim at the next chance: a hint came that there is work, in queues that it names or anywhere."""
+        named = set(queues)
+        names = {queue for queue in named if self._plan.serves(queue)}
+        if not named:
+            self._learn_at = 0.0  # where it is must be looked for, too
+        elif not names:
+            return
         self._plan.learnt |= names
         self._short -= names
         self._hinted = True
@@ -275,6 +280,15 @@ class Dispatch:
         sweep_at = self.claims.sweep_at()
         if sweep_at is not None:  # behind a floor there may be jobs all the same
             self._next_at = min(self._next_at, max(sweep_at, now + BUSY_PAUSE_SECONDS))
+
+    @property
+    def sleeping(self) -> bool:
+        """Whether the worker has marked itself idle."""
+        return self._idle
+
+    def forget_mark(self) -> None:
+        """Take it that the mark was not written: the next rest writes it again."""
+        self._idle = False
 
     def _set_idle(self, now: float, *, idle: bool) -> None:
         self._idle, self._idle_since = idle, now

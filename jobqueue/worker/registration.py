@@ -32,14 +32,19 @@ class Registration:
         self._options, self._slots, self.queues, self._busy = options, slots, queues, busy
         self.claimed_at: Callable[[], float | None] = lambda: None
         self.stopping: Callable[[], bool] = lambda: False
+        self.sleeping: Callable[[], bool] = lambda: False
 
-    def register(self, session: Session, policies: PolicyTable, *, stopped: Callable[[], bool]) -> bool:
+    def register(
+        self, session: Session, policies: PolicyTable, *, ready: Callable[[], None], stopped: Callable[[], bool]
+    ) -> bool:
         """Write the row, waiting for a database that is not up yet; warn of queues that nobody knows.
 
         Returns False when the worker was stopped meanwhile.
         """
         while not stopped():
             try:
+                session.run("SELECT 1")
+                ready()
                 self.beat(session)
                 break
             except DatabaseError as error:
@@ -73,6 +78,7 @@ class Registration:
                 "slots": self._slots,
                 "busy": self._busy(),
                 "idle": idle,
+                "sleeping": self.sleeping(),
                 "claimed_seconds": None if claimed_at is None else time.monotonic() - claimed_at,
                 "stopping": self.stopping(),
             },

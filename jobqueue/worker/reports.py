@@ -9,7 +9,7 @@ from datetime import timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from jobqueue.children.executor import signal_for
+from jobqueue.children.announcing import signal_for
 from jobqueue.children.protocol import CANCEL, DEADLINE, INTERRUPT, LEASE_LOST, Notice, Report, ending_from_json
 from jobqueue.managers import CostLine, Done, Ending, Release
 from jobqueue.outcomes import Outcome

@@ -10,9 +10,8 @@ import logging
 import time
 from collections.abc import Callable, Iterable
 
-from jobqueue.children.child import STOP_SIGNAL
 from jobqueue.children.processes import descendants_of, proportional_bytes, resident_bytes
-from jobqueue.children.protocol import CANCEL, DEADLINE, LEASE_LOST
+from jobqueue.children.protocol import CANCEL, DEADLINE, LEASE_LOST, STOP_SIGNAL
 from jobqueue.conf import JobQueueSettings
 
 from .endings import MEMORY

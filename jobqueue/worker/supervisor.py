@@ -11,6 +11,7 @@ It runs no user code and never forks: the zygote does. See docs/worker.md.
 
 from __future__ import annotations
 
+import gc
 import logging
 import selectors
 import signal
@@ -21,7 +22,8 @@ from collections.abc import Callable
 from datetime import timedelta
 from types import FrameType
 
-from jobqueue.children.launcher import Launcher, ZygoteFailed
+from jobqueue.children.launcher import Launcher
+from jobqueue.children.processes import trim_memory
 from jobqueue.conf import get_settings
 from jobqueue.listener import Listener
 from jobqueue.maintenance.loop import Maintenance
@@ -31,6 +33,7 @@ from jobqueue.outcomes import Outcome
 from jobqueue.registry import from_policies
 from jobqueue.signals import worker_started, worker_stopped
 
+from .births import Births
 from .dispatch import Dispatch
 from .endings import new_ending
 from .holding import Held, HeldJobs
@@ -42,7 +45,7 @@ from .reports import Reports
 from .settle import End, Settler
 from .shutdown import GRACEFUL, Shutdown
 from .stops import Stops
-from .threads import DatabaseThread, Inbox
+from .threads import DatabaseThread, Inbox, LineBudget
 
 logger = logging.getLogger("jobqueue.worker")
 
@@ -51,16 +54,24 @@ GATHER_SECONDS = 0.002
 WATCH_SECONDS = 1.0
 STALL_SECONDS = 1.0
 END_SECONDS = 0.5
+TRIM_SECONDS = 10.0
 LOG_LINES_A_SECOND = 45  # with the worker's own lines at most 50
 
 
 class Supervisor:
     """One boot of a worker. run() returns the exit code: 0 stopped as asked, 3 jobs were cut off."""
 
-    def __init__(self, options: WorkerOptions, *, progress: Callable[[int, int], None] | None = None) -> None:
+    def __init__(
+        self,
+        options: WorkerOptions,
+        *,
+        ready: Callable[[], None] = lambda: None,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> None:
+        """`ready` is called when the database answers, before anything is written; it raises where that must not be."""
         self.options = options
         self.settings = get_settings().changed(LEASE_SECONDS=options.lease.total_seconds())
-        self._show = progress
+        self._ready, self._show = ready, progress
         self.inbox, self.held, self._ending = Inbox(), HeldJobs(), threading.Event()
         self.plan = options.plan()
         # What is left of a lease that was to be renewed just now, less the margin.
@@ -70,23 +81,10 @@ class Supervisor:
         self.registration = Registration(options, self.pool.slots, self.plan.registered(), lambda: len(self.held))
         self.claimer = DatabaseThread("dispatch", self._session("dispatch"), self.inbox)
         self.settling = DatabaseThread("settle", self._session("settle"), self.inbox)
-        self._log_budget, self._log_second = LOG_LINES_A_SECOND, 0
-        self.reports = Reports(self.pool, self.held, limit=self._may_log)
+        self.reports = Reports(self.pool, self.held, limit=LineBudget(LOG_LINES_A_SECOND))
         self.stops = Stops(self.pool, self.held, self.settings)
         self.settler = Settler(self.settling, self.held, worker_id=options.worker_id, verdict=self._verdict)
-        self.dispatch = Dispatch(
-            self.claimer,
-            plan=self.plan,
-            pool=self.pool,
-            held=self.held,
-            settler=self.settler,
-            settings=self.settings,
-            worker_id=options.worker_id,
-            lease=options.lease,
-            poll=options.poll,
-            mark_idle=self._mark_idle,
-            began=lambda held: self.stops.began(held, time.monotonic()),
-        )
+        self.dispatch = self._make_dispatch()
         self.dispatch.budget = options.max_jobs
         self.reports.settler, self.reports.dispatch, self.reports.stops = self.settler, self.dispatch, self.stops
         self.stops.put_back = self.dispatch.put_back
@@ -103,12 +101,28 @@ class Supervisor:
         )
         self.listener: Listener | None = None
         self.maintenance: Maintenance | None = None
-        self.shutdown = Shutdown(self)
+        self.shutdown, self.births = Shutdown(self), Births(self)
         self.registration.claimed_at = lambda: self.dispatch.claimed_at
+        self.registration.sleeping = lambda: self.dispatch.sleeping
         self.registration.stopping = lambda: self.shutdown.stopping
-        self._selector = selectors.DefaultSelector()
-        self._watch_at = self._born_at = self._show_at = 0.0
+        self.selector = selectors.DefaultSelector()
+        self._watch_at = self._show_at = self._trim_at = 0.0
         self._wait = self._looked_at = 0.0
+
+    def _make_dispatch(self) -> Dispatch:
+        return Dispatch(
+            self.claimer,
+            plan=self.plan,
+            pool=self.pool,
+            held=self.held,
+            settler=self.settler,
+            settings=self.settings,
+            worker_id=self.options.worker_id,
+            lease=self.options.lease,
+            poll=self.options.poll,
+            mark_idle=self._mark_idle,
+            began=lambda held: self.stops.began(held, time.monotonic()),
+        )
 
     def _session(self, role: str, timeout: timedelta | None = None) -> Session:
         name = f"jobqueue {role} {self.options.worker_id}"
@@ -132,11 +146,12 @@ class Supervisor:
         """Get everything going. Returns False when a signal to stop came first."""
         if not self.launcher.start(stopped=self._is_asked):
             return False
-        self._read_policies()
-        if not self.registration.register(self.heartbeat.session, self.dispatch.policies, stopped=self._is_asked):
+        self.read_policies()
+        session = self.heartbeat.session
+        if not self.registration.register(session, self.dispatch.policies, ready=self._ready, stopped=self._is_asked):
             return False
-        self._selector.register(self.inbox.read_fd, selectors.EVENT_READ, None)
-        self._selector.register(self.launcher.control, selectors.EVENT_READ, self.launcher)  # type: ignore[arg-type]
+        self.selector.register(self.inbox.read_fd, selectors.EVENT_READ, None)
+        self.births.listen_to_zygote()
         for thread in (self.claimer, self.settling, self.heartbeat):
             thread.start()
         if self.settings.NOTIFY:
@@ -154,12 +169,15 @@ class Supervisor:
             *(self.options.worker_id, ",".join(self.plan.registered()), self.options.processes, self.options.threads),
             self.options.lease,
         )
+        gc.collect()
+        trim_memory()
         return True
 
     def _is_asked(self) -> bool:
         return self.shutdown.asked
 
-    def _read_policies(self) -> None:
+    def read_policies(self) -> None:
+        """Take the policy table of a zygote that has just started."""
         table = self.launcher.policies
         self.reports.receivers = set(table.pop("receivers", ()))
         self.dispatch.policies = policies = from_policies(table)
@@ -167,17 +185,21 @@ class Supervisor:
             logger.error("handlers not imported module=%s error=%s", module, text.strip().split("\n")[-1])
         check_job_types(self.options, policies)
         if self.options.job_types:
-            self.plan.named = home_queues(self.options.job_types, policies)
+            self.plan.named, self.plan.every = home_queues(self.options.job_types, policies), False
             self.registration.queues = self.plan.registered()
 
     def _loop(self) -> int:
         started = self._looked_at = time.monotonic()
         while True:
             now = time.monotonic()
-            self._fill(now)
+            self.births.fill(now)
             self.dispatch.pump(now)
             self.settler.pump(nothing_runs=self._nothing_runs())
-            if self.options.max_seconds is not None and now - started > self.options.max_seconds:
+            if (
+                self.options.max_seconds is not None
+                and now - started > self.options.max_seconds
+                and not self._is_asked()
+            ):
                 self.shutdown.ask()
             code = self.shutdown.step(now)
             if code is not None:
@@ -186,7 +208,7 @@ class Supervisor:
             if self.dispatch.well_fed:
                 time.sleep(GATHER_SECONDS)  # every child has work for longer: many reports are read as cheaply as one
             self._wait = self._timeout(time.monotonic())
-            events = self._selector.select(self._wait)
+            events = self.selector.select(self._wait)
             self._allow_for_a_stall(time.monotonic())
             self._read(events)
             self._check(time.monotonic())
@@ -206,7 +228,7 @@ class Supervisor:
             elif key.data is None:
                 self.inbox.run_all()
         if any(key.data is self.launcher for key, _ in events):  # after the frames: a child's last words come first
-            self._read_zygote(now)
+            self.births.hear_zygote(now)
 
     def _check(self, now: float) -> None:
         self.stops.check(now)
@@ -247,62 +269,12 @@ class Supervisor:
             self.settler.next_at(),
             self.stops.next_at(now),
             self.shutdown.next_at(),
-            self._born_at if self._born_at > now else None,
+            self.births.next_at(now),
         ]
         return max(0.0, min([LONGEST_WAIT, *(when - now for when in times if when is not None)]))
 
     def _nothing_runs(self) -> bool:
         return not self.dispatch.local and not any(child.queue for child in self.pool.children.values())
-
-    # -- children -------------------------------------------------------------------------------------------------
-
-    def _fill(self, now: float) -> None:
-        if now < self._born_at or self.shutdown.interrupting:
-            return
-        for child in self.pool.fill():
-            self._selector.register(child.channels.results, selectors.EVENT_READ, child)
-
-    def _read_zygote(self, now: float) -> None:
-        events = self.launcher.events()
-        if events is None:
-            self._zygote_died(now)
-            return
-        for event in events:
-            child = self.pool.children.get(event.get("key", ""))
-            if child is None:
-                continue
-            if event["event"] == "forked":
-                child.pid, child.ready_at = event["pid"], now
-                for held in child.mark_started():
-                    self.stops.began(held, now)
-            else:
-                self._bury(child, event["code"], now, ours=event["ours"])
-
-    def _bury(self, child: Child, code: int, now: float, *, ours: bool = False) -> None:
-        self.reports.read(child, now)  # a result that came whole counts, however its sender ended
-        self._selector.unregister(child.channels.results)
-        if child.served == 0 and now - child.ready_at < 1 and not child.retiring:
-            self._born_at = now + 0.5  # one that dies at birth must not be forked in a loop
-        self.reports.died(child, code, ours=ours)
-
-    def _zygote_died(self, now: float) -> None:
-        """Account for all children, which died with it, and start another."""
-        logger.error("the zygote ended and took the children with it: starting another")
-        self._selector.unregister(self.launcher.control)  # type: ignore[arg-type]
-        for child in list(self.pool.children.values()):
-            self._bury(child, -signal.SIGKILL, now, ours=True)
-        self.launcher.stop()
-        if self.shutdown.interrupting:
-            return
-        try:
-            self.launcher.start()
-        except ZygoteFailed:
-            logger.exception("no zygote: the worker stops")
-            self.shutdown.ask()
-            self.shutdown.ask()
-            return
-        self._read_policies()
-        self._selector.register(self.launcher.control, selectors.EVENT_READ, self.launcher)  # type: ignore[arg-type]
 
     # -- from other threads ---------------------------------------------------------------------------------------
 
@@ -337,10 +309,19 @@ class Supervisor:
             self.dispatch.look_again()
 
     def _mark_idle(self, idle: bool) -> None:
+        now = time.monotonic()
+        if idle and now >= self._trim_at:
+            self._trim_at = now + TRIM_SECONDS
+            trim_memory()
+
         def mark() -> None:
             self.registration.beat(self.claimer.session, idle=idle)
 
-        self.claimer.submit(mark, lambda _result, _error: None)
+        def marked(_result: object, error: Exception | None) -> None:
+            if error is not None:
+                self.dispatch.forget_mark()
+
+        self.claimer.submit(mark, marked)
 
     def _on_signal(self, number: int, _frame: FrameType | None) -> None:
         self.shutdown.ask()
@@ -363,16 +344,6 @@ class Supervisor:
                 thread.session.abort()
         worker_stopped.send_robust(sender=None, worker_id=self.options.worker_id, exit_code=code)
         logger.info("worker stopped worker=%s exit_code=%s jobs=%s", self.options.worker_id, code, self.reports.ended)
-
-    def _may_log(self) -> bool:
-        """Allow so many lines a second about jobs; tell how many were left out."""
-        second = int(time.time())  # as the lines are stamped: any other second would let 90 into one of theirs
-        if second != self._log_second:
-            if self._log_budget < 0:
-                logger.info("lines about jobs left out: %s", -self._log_budget)
-            self._log_second, self._log_budget = second, LOG_LINES_A_SECOND
-        self._log_budget -= 1
-        return self._log_budget >= 0
 
     def _report_progress(self, now: float) -> None:
         if self._show is not None and now >= self._show_at:

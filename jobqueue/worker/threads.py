@@ -69,6 +69,23 @@ class Quietly:
         self._last, self._left_out = time.monotonic(), 0
 
 
+class LineBudget:
+    """Allows so many lines a second about jobs, and tells how many were left out."""
+
+    def __init__(self, lines: int) -> None:
+        self._lines, self._left, self._second = lines, lines, 0
+
+    def __call__(self) -> bool:
+        """Tell whether one more line may be written."""
+        second = int(time.time())  # as the lines are stamped: any other second would let 90 into one of theirs
+        if second != self._second:
+            if self._left < 0:
+                logger.info("lines about jobs left out: %s", -self._left)
+            self._second, self._left = second, self._lines
+        self._left -= 1
+        return self._left >= 0
+
+
 def is_away(error: BaseException) -> bool:
     """Tell whether an error means that the database is away or not ready, so that waiting is the cure."""
     if isinstance(error, InterfaceError):

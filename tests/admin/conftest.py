@@ -34,12 +34,14 @@ def act_url(job: Job, verb: str) -> str:
 def client_of(db: None) -> Callable[..., Client]:
     """Return the function that logs in a staff user with these permissions: client_of("view_job", "retry_job")."""
 
-    def log_in(*codenames: str, username: str = "operator", **options: bool) -> Client:
-        user = User.objects.create_user(username, is_staff=options.pop("is_staff", True))
+    def log_in(
+        *codenames: str, username: str = "operator", is_staff: bool = True, enforce_csrf_checks: bool = False
+    ) -> Client:
+        user = User.objects.create_user(username, is_staff=is_staff)
         permissions = Permission.objects.filter(content_type__app_label="jobqueue", codename__in=codenames)
         assert permissions.count() == len(codenames)
         user.user_permissions.set(permissions)
-        client = Client(**options)
+        client = Client(enforce_csrf_checks=enforce_csrf_checks)
         client.force_login(user)
         return client
 

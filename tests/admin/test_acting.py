@@ -53,7 +53,7 @@ def test_ticked_dead_letters_are_retried_at_once_and_counted(operator: Client) -
 
 @pytest.mark.parametrize(("page", "verb"), [(DEAD, "discard"), (JOBS, "cancel")])
 def test_what_is_final_is_asked_first(operator: Client, page: str, verb: str) -> None:
-    job = JobFactory(status=Status.DEAD if verb == "discard" else Status.PENDING)
+    job = JobFactory.create(status=Status.DEAD if verb == "discard" else Status.PENDING)
 
     asked = operator.post(reverse(page), choose(verb, job))
 
@@ -149,7 +149,11 @@ def test_a_wrong_answer_is_asked_again_and_changes_nothing(operator: Client, wro
 
 
 def test_refusals_are_told_with_their_reasons(operator: Client) -> None:
-    holder, blocked, done = JobFactory(dedupe_key="k"), dead(1, dedupe_key="k")[0], JobFactory(status=Status.DONE)
+    holder, blocked, done = (
+        JobFactory.create(dedupe_key="k"),
+        dead(1, dedupe_key="k")[0],
+        JobFactory.create(status=Status.DONE),
+    )
 
     html = operator.post(reverse(JOBS), choose("retry", blocked, done), follow=True).content.decode()
 
@@ -157,7 +161,7 @@ def test_refusals_are_told_with_their_reasons(operator: Client) -> None:
 
 
 def test_a_job_that_left_the_list_meanwhile_is_answered_for(operator: Client) -> None:
-    job = JobFactory(status=Status.DEAD)
+    job = JobFactory.create(status=Status.DEAD)
     Job.objects.redrive(job.pk)
 
     html = operator.post(reverse(DEAD), choose("retry", job), follow=True).content.decode()
@@ -177,7 +181,7 @@ def test_a_job_that_left_the_list_meanwhile_is_answered_for(operator: Client) ->
 def test_one_job_is_acted_on_from_its_page(
     operator: Client, verb: str, fields: dict[str, object], after: Status, said: str
 ) -> None:
-    job = JobFactory(**fields)
+    job = JobFactory.create(**fields)
 
     answer = operator.post(act_url(job, verb), {"reason": "because"}, follow=True)
 
@@ -187,7 +191,7 @@ def test_one_job_is_acted_on_from_its_page(
 
 
 def test_a_stuck_job_is_released_from_its_list(operator: Client) -> None:
-    stuck, healthy = JobFactory(expired=True), JobFactory(status=Status.RUNNING)
+    stuck, healthy = JobFactory.create(expired=True), JobFactory.create(status=Status.RUNNING)
     html = operator.get(reverse(STUCK)).content.decode()
     assert "its lease ran out" in html
     assert f">{healthy.pk}</a>" not in html
@@ -208,6 +212,6 @@ def test_a_page_offers_what_the_state_allows(operator: Client) -> None:
     }
 
     for status, verbs in offered.items():
-        job = JobFactory(status=status)
+        job = JobFactory.create(status=status)
         html = operator.get(reverse("admin:jobqueue_job_change", args=[job.pk])).content.decode()
         assert re.findall(r'formaction="[^"]*/act/(\w+)/"', html) == verbs, status

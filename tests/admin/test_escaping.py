@@ -62,12 +62,12 @@ def evil_job() -> Job:
     """A dead letter and a stuck job whose every text is an attack, with all that hangs on them."""
     names = "job_type queue result last_error error_class fingerprint dedupe_key owner worker_id".split()
     texts = dict.fromkeys(names, EVIL) | {"payload": {EVIL: [EVIL]}, "progress": {"message": EVIL}}
-    JobFactory(expired=True, **texts | {"dedupe_key": None})
-    job: Job = JobFactory(status=Status.DEAD, **texts)
-    AttemptFactory(job=job, worker_id=EVIL, error_class=EVIL, error_text=EVIL, traceback=EVIL, fingerprint=EVIL)
-    ActionFactory(job_ids=[job.pk], actor=EVIL, action=EVIL, reason=EVIL)
-    CostFactory(job_type=EVIL, unit=EVIL)
-    WorkerFactory(worker_id=EVIL, name=EVIL, hostname=EVIL, version=EVIL, queues=[EVIL], job_types=[EVIL])
+    JobFactory.create(expired=True, **texts | {"dedupe_key": None})
+    job: Job = JobFactory.create(status=Status.DEAD, **texts)
+    AttemptFactory.create(job=job, worker_id=EVIL, error_class=EVIL, error_text=EVIL, traceback=EVIL, fingerprint=EVIL)
+    ActionFactory.create(job_ids=[job.pk], actor=EVIL, action=EVIL, reason=EVIL)
+    CostFactory.create(job_type=EVIL, unit=EVIL)
+    WorkerFactory.create(worker_id=EVIL, name=EVIL, hostname=EVIL, version=EVIL, queues=[EVIL], job_types=[EVIL])
     return job
 
 

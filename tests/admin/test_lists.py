@@ -36,11 +36,11 @@ def ids_of(client: Client, page: str, query: dict[str, Any] | str = "") -> list[
 
 def make_rows(number: int) -> None:
     for _ in range(number):
-        AttemptFactory(job=JobFactory(status=Status.DEAD))
-        JobFactory(expired=True)
-        CostFactory()
-        WorkerFactory()
-        ActionFactory(job_ids=[1])
+        AttemptFactory.create(job=JobFactory.create(status=Status.DEAD))
+        JobFactory.create(expired=True)
+        CostFactory.create()
+        WorkerFactory.create()
+        ActionFactory.create(job_ids=[1])
 
 
 @pytest.mark.parametrize("page", LISTS)
@@ -145,7 +145,7 @@ def test_a_count_that_takes_too_long_is_taken_for_many(operator: Client, monkeyp
 
 def test_groups_that_take_too_long_leave_the_list_standing(operator: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dead_letters, "read_within", lambda *_: None)
-    job = JobFactory(status=Status.DEAD)
+    job = JobFactory.create(status=Status.DEAD)
 
     html = operator.get(reverse(DEAD)).content.decode()
 
@@ -154,9 +154,9 @@ def test_groups_that_take_too_long_leave_the_list_standing(operator: Client, mon
 
 
 def test_filters_choose_by_status_queue_and_type(operator: Client) -> None:
-    first = JobFactory(queue="a", job_type="x.one")
-    second = JobFactory(queue="b", job_type="x.one", status=Status.DEAD)
-    third = JobFactory(queue="a", job_type="x.two", status=Status.DEAD)
+    first = JobFactory.create(queue="a", job_type="x.one")
+    second = JobFactory.create(queue="b", job_type="x.one", status=Status.DEAD)
+    third = JobFactory.create(queue="a", job_type="x.two", status=Status.DEAD)
 
     assert ids_of(operator, JOBS) == [third.pk, second.pk, first.pk]
     assert ids_of(operator, JOBS, {"queue": "a"}) == [third.pk, first.pk]
@@ -168,8 +168,8 @@ def test_filters_choose_by_status_queue_and_type(operator: Client) -> None:
 
 
 def test_search_finds_an_id_or_a_text(operator: Client) -> None:
-    job = JobFactory(dedupe_key="index:a.pdf", owner="Anna")
-    other = JobFactory(status=Status.DEAD, error_class="app.PartnerDown")
+    job = JobFactory.create(dedupe_key="index:a.pdf", owner="Anna")
+    other = JobFactory.create(status=Status.DEAD, error_class="app.PartnerDown")
 
     assert ids_of(operator, JOBS, {"q": f" #{job.pk} "}) == [job.pk]
     assert ids_of(operator, JOBS, {"q": "A.PDF"}) == [job.pk]
@@ -182,7 +182,7 @@ def test_search_finds_an_id_or_a_text(operator: Client) -> None:
 
 def test_a_text_is_looked_for_in_the_newest_jobs_only(operator: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("jobqueue.admin.lists.SEARCHED", 2)
-    JobFactory(owner="anna")
+    JobFactory.create(owner="anna")
     newer = JobFactory.create_batch(2, owner="anna")
 
     assert ids_of(operator, JOBS, {"q": "anna"}) == [newer[1].pk, newer[0].pk]
@@ -190,14 +190,14 @@ def test_a_text_is_looked_for_in_the_newest_jobs_only(operator: Client, monkeypa
 
 def big_attempts(job: Job, number: int) -> Iterable[object]:
     return [
-        AttemptFactory(job=job, number=index, error_text="e" * 16_000, traceback="t" * 48_000)
+        AttemptFactory.create(job=job, number=index, error_text="e" * 16_000, traceback="t" * 48_000)
         for index in range(1, number)
     ]
 
 
 def test_the_page_of_a_big_job_is_small_and_links_to_the_whole(operator: Client) -> None:
     """Case C129."""
-    job = JobFactory(status=Status.DEAD, payload={"big": "x" * 3_000_000}, last_error="e" * 16_000)
+    job = JobFactory.create(status=Status.DEAD, payload={"big": "x" * 3_000_000}, last_error="e" * 16_000)
     big_attempts(job, 70)
 
     answer = operator.get(page_of(job))
@@ -210,11 +210,11 @@ def test_the_page_of_a_big_job_is_small_and_links_to_the_whole(operator: Client)
 
 
 def test_the_page_of_a_job_asks_as_often_whatever_its_history(operator: Client) -> None:
-    job = JobFactory(status=Status.DEAD)
-    AttemptFactory(job=job)
+    job = JobFactory.create(status=Status.DEAD)
+    AttemptFactory.create(job=job)
     few = len(queries_of(operator, page_of(job)))
     for number in range(2, 30):
-        AttemptFactory(job=job, number=number)
+        AttemptFactory.create(job=job, number=number)
 
     assert len(queries_of(operator, page_of(job))) == few
     assert few <= 15
@@ -222,12 +222,12 @@ def test_the_page_of_a_job_asks_as_often_whatever_its_history(operator: Client) 
 
 
 def test_the_history_tells_of_every_attempt_newest_first(operator: Client) -> None:
-    job = JobFactory(status=Status.DONE, attempts=2, lease_epoch=2)
-    AttemptFactory(job=job, number=1, error_text="the first went wrong", exit_code=-9)
+    job = JobFactory.create(status=Status.DONE, attempts=2, lease_epoch=2)
+    AttemptFactory.create(job=job, number=1, error_text="the first went wrong", exit_code=-9)
 
     steps, more = detail.history(Job.objects.get(pk=job.pk), using="default")
 
-    assert [(step.number, step.outcome) for step in steps] == [(2, "done"), (1, "failed")]
+    assert [(step.run, step.number, step.outcome) for step in steps] == [(2, 2, "done"), (1, 1, "failed")]
     assert more is False
     html = operator.get(page_of(job)).content.decode()
     assert "the first went wrong" in html
@@ -236,7 +236,7 @@ def test_the_history_tells_of_every_attempt_newest_first(operator: Client) -> No
 
 def test_numbers_keep_all_their_digits(operator: Client) -> None:
     """Rounded beyond 2^53 in the browser elsewhere."""
-    job = JobFactory(payload={"account": 2**63 + 1})
+    job = JobFactory.create(payload={"account": 2**63 + 1})
 
     assert str(2**63 + 1) in operator.get(page_of(job)).content.decode()
 
@@ -245,7 +245,7 @@ def test_numbers_keep_all_their_digits(operator: Client) -> None:
 def test_times_are_local_and_name_their_zone(operator: Client, settings: Any, zone: str) -> None:
     """Case C136."""
     settings.TIME_ZONE, settings.LANGUAGE_CODE = zone, "de"
-    job = JobFactory(run_after=ago(0))
+    job = JobFactory.create(run_after=ago(0))
 
     for url in (reverse(JOBS), page_of(job)):
         html = operator.get(url).content.decode()
@@ -254,9 +254,9 @@ def test_times_are_local_and_name_their_zone(operator: Client, settings: Any, zo
 
 
 def test_costs_are_summed_by_type_and_unit(operator: Client) -> None:
-    CostFactory(job_type="documents.index", amount="0.00000012")
-    CostFactory(job_type="documents.index", amount="1234567.89", at=ago(3 * 86_400))
-    CostFactory(job_type="mail.send", amount="3", unit="EUR")
+    CostFactory.create(job_type="documents.index", amount="0.00000012")
+    CostFactory.create(job_type="documents.index", amount="1234567.89", at=ago(3 * 86_400))
+    CostFactory.create(job_type="mail.send", amount="3", unit="EUR")
 
     answer = operator.get(reverse(COSTS))
 
@@ -274,10 +274,10 @@ def test_empty_pages_say_so(operator: Client) -> None:
 
 
 def test_workers_that_are_not_heard_of_are_told(operator: Client) -> None:
-    WorkerFactory(name="alive")
-    WorkerFactory(name="gone", heartbeat_at=ago(700))
-    WorkerFactory(name="ending", stopping=True)
-    WorkerFactory(name="asleep", idle=True)
+    WorkerFactory.create(name="alive")
+    WorkerFactory.create(name="gone", heartbeat_at=ago(700))
+    WorkerFactory.create(name="ending", stopping=True)
+    WorkerFactory.create(name="asleep", idle=True)
 
     html = operator.get(reverse(WORKERS)).content.decode()
 
@@ -286,8 +286,8 @@ def test_workers_that_are_not_heard_of_are_told(operator: Client) -> None:
 
 
 def test_actions_are_found_by_job_and_by_person(operator: Client) -> None:
-    mine = ActionFactory(actor="anna", job_ids=[5, 6])
-    ActionFactory(actor="ben", job_ids=[7])
+    mine = ActionFactory.create(actor="anna", job_ids=[5, 6])
+    ActionFactory.create(actor="ben", job_ids=[7])
 
     assert ids_of(operator, ACTIONS, {"q": "6"}) == [mine.pk]
     assert ids_of(operator, ACTIONS, {"q": "ann"}) == [mine.pk]

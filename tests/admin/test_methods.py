@@ -1,6 +1,7 @@
 """Only a POST with its token changes anything (case C55)."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from django.test import Client
@@ -14,7 +15,7 @@ from .conftest import ALL, COSTS, DEAD, JOBS, STUCK, VERBS, act_url, page_of
 
 pytestmark = pytest.mark.django_db
 
-FIELDS = {
+FIELDS: dict[str, dict[str, Any]] = {
     "retry": {"status": Status.DEAD},
     "discard": {"status": Status.DEAD},
     "cancel": {},
@@ -29,7 +30,7 @@ def state_of(job: Job) -> tuple[int, object]:
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_an_action_does_not_answer_to_get_or_head(operator: Client, verb: str) -> None:
-    job = JobFactory(**FIELDS[verb])
+    job = JobFactory.create(**FIELDS[verb])
     before = state_of(job)
 
     for method in (operator.get, operator.head, operator.put, operator.delete):
@@ -40,7 +41,7 @@ def test_an_action_does_not_answer_to_get_or_head(operator: Client, verb: str) -
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_an_action_without_the_token_is_refused(client_of: Callable[..., Client], verb: str) -> None:
-    client, job = client_of(*ALL, enforce_csrf_checks=True), JobFactory(**FIELDS[verb])
+    client, job = client_of(*ALL, enforce_csrf_checks=True), JobFactory.create(**FIELDS[verb])
     before = state_of(job)
 
     assert client.post(act_url(job, verb)).status_code == 403
@@ -55,11 +56,11 @@ def test_an_action_without_the_token_is_refused(client_of: Callable[..., Client]
 
 @pytest.mark.parametrize("page", [JOBS, DEAD, STUCK, COSTS])
 def test_reading_pages_with_the_words_of_an_action_changes_nothing(operator: Client, page: str) -> None:
-    dead, stuck = JobFactory(status=Status.DEAD), JobFactory(expired=True)
+    dead, stuck = JobFactory.create(status=Status.DEAD), JobFactory.create(expired=True)
     before = state_of(dead), state_of(stuck)
 
     for verb in VERBS:
-        query = {
+        query: dict[str, Any] = {
             "action": verb,
             "_selected_action": [dead.pk, stuck.pk],
             "select_across": 1,
@@ -72,7 +73,7 @@ def test_reading_pages_with_the_words_of_an_action_changes_nothing(operator: Cli
 
 
 def test_an_action_or_a_job_that_does_not_exist_is_not_found(operator: Client) -> None:
-    job = JobFactory()
+    job = JobFactory.create()
 
     assert operator.post(f"/admin/jobqueue/job/{job.pk}/act/explode/").status_code == 404
     assert operator.post(f"/admin/jobqueue/job/{2**64}/act/cancel/").status_code == 404

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from django.test import Client
@@ -27,7 +28,7 @@ PAGES = {
 }
 
 # Verb: the list that offers it, the job it is for, the status after.
-TAKEN = {
+TAKEN: dict[str, tuple[str, dict[str, Any], Status]] = {
     "retry": (DEAD, {"status": Status.DEAD}, Status.PENDING),
     "discard": (DEAD, {"status": Status.DEAD}, Status.CANCELLED),
     "cancel": (JOBS, {"status": Status.PENDING}, Status.CANCELLED),
@@ -64,7 +65,7 @@ def test_each_page_needs_its_permission(client: Client, client_of: ClientOf, pag
 
 
 def test_the_page_of_a_job_and_its_json_need_the_view_permission(client: Client, client_of: ClientOf) -> None:
-    job = JobFactory()
+    job = JobFactory.create()
     json_url = reverse("admin:jobqueue_job_json", args=[job.pk, "payload"])
     stranger = client_of(*(set(ALL) - {"view_job"}), username="stranger")
 
@@ -78,7 +79,7 @@ def test_the_page_of_a_job_and_its_json_need_the_view_permission(client: Client,
 @pytest.mark.parametrize("verb", VERBS)
 def test_an_action_is_taken_by_whoever_has_its_permission(client_of: ClientOf, verb: str) -> None:
     _, fields, after = TAKEN[verb]
-    job = JobFactory(**fields)
+    job = JobFactory.create(**fields)
 
     assert take(client_of("view_job", f"{verb}_job"), verb, job) == 302
 
@@ -92,7 +93,7 @@ def test_an_action_is_refused_to_everybody_else(
     client_of: ClientOf, verb: str, held: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     _, fields, _ = TAKEN[verb]
-    job = JobFactory(**fields)
+    job = JobFactory.create(**fields)
     before = status_of(job)
     codenames = {"nothing": [], "view": ["view_job"], "the others": [name for name in ALL if name != f"{verb}_job"]}
     client = client_of(*codenames[held])
@@ -111,7 +112,7 @@ def test_an_action_by_nobody_and_by_a_customer_goes_to_the_login(
     client: Client, client_of: ClientOf, verb: str
 ) -> None:
     _, fields, _ = TAKEN[verb]
-    job = JobFactory(**fields)
+    job = JobFactory.create(**fields)
     before = status_of(job)
 
     for visitor in (client, client_of(*ALL, is_staff=False)):
@@ -122,7 +123,7 @@ def test_an_action_by_nobody_and_by_a_customer_goes_to_the_login(
 
 
 def test_a_reader_sees_no_actions(client_of: ClientOf) -> None:
-    job = JobFactory(status=Status.DEAD)
+    job = JobFactory.create(status=Status.DEAD)
     client = client_of("view_job")
 
     for url in (reverse(JOBS), reverse(DEAD), page_of(job)):
@@ -132,7 +133,7 @@ def test_a_reader_sees_no_actions(client_of: ClientOf) -> None:
 
 
 def test_only_what_is_permitted_is_offered(client_of: ClientOf) -> None:
-    job = JobFactory(status=Status.DEAD)
+    job = JobFactory.create(status=Status.DEAD)
     client = client_of("view_job", "retry_job")
 
     listed, page = client.get(reverse(DEAD)).content.decode(), client.get(page_of(job)).content.decode()
@@ -152,7 +153,7 @@ def test_the_index_lists_the_pages_that_the_user_may_see(client_of: ClientOf) ->
 @pytest.mark.parametrize("model", ["job", "deadletter", "stuckjob", "worker", "action", "attempt", "cost"])
 def test_even_a_superuser_adds_changes_and_deletes_nothing(admin_client: Client, model: str) -> None:
     """Case C132: no form writes a stale row over what a worker did meanwhile."""
-    job = JobFactory(status=Status.DEAD, priority=7)
+    job = JobFactory.create(status=Status.DEAD, priority=7)
     base = f"/admin/jobqueue/{model}/"
 
     answers = [

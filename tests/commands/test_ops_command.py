@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from jobqueue.managers import counting
 from jobqueue.models import Job
 from jobqueue.ops import snapshot as snapshots
 from jobqueue.ops.snapshot import FIGURES
@@ -31,7 +32,7 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.smoke
 def test_the_table_has_a_line_a_figure(run: Callable[..., Ran]) -> None:
     JobFactory.create_batch(12)
-    CostFactory(amount="0.125")
+    CostFactory.create(amount="0.125")
 
     ran = run("jobqueue_ops")
 
@@ -44,7 +45,7 @@ def test_the_table_has_a_line_a_figure(run: Callable[..., Ran]) -> None:
 
 @pytest.mark.django_db
 def test_the_json_is_one_object(run: Callable[..., Ran]) -> None:
-    JobFactory(status=Status.DEAD)
+    JobFactory.create(status=Status.DEAD)
 
     values = json.loads(run("jobqueue_ops", "--json").out)
 
@@ -58,7 +59,7 @@ def test_a_capped_count_and_an_unknown_figure_are_shown_as_such(
 ) -> None:
     """Case C143."""
     monkeypatch.setattr(snapshots, "COUNT_CAP", 2)
-    monkeypatch.setattr(snapshots.counting, "oldest_pending_seconds", _too_slow)
+    monkeypatch.setattr(counting, "oldest_pending_seconds", _too_slow)
     monkeypatch.setattr(snapshots, "EACH", timedelta(milliseconds=300))
     JobFactory.create_batch(3)
 
@@ -98,7 +99,7 @@ def test_with_the_database_away_there_is_one_line_and_exit_code_1(command: list[
 
 @pytest.mark.django_db
 def test_the_command_writes_nothing(run: Callable[..., Ran]) -> None:
-    job = JobFactory()
+    job = JobFactory.create()
 
     run("jobqueue_ops")
 

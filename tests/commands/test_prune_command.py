@@ -39,7 +39,7 @@ def test_a_dry_run_counts_by_status_and_deletes_nothing(run: Run) -> None:
 
 @pytest.mark.django_db
 def test_what_is_past_its_retention_goes_with_its_attempts_and_dead_letters_stay(run: Run) -> None:
-    AttemptFactory(job=finished(Status.DONE, 3, WEEK + 60)[0])
+    AttemptFactory.create(job=finished(Status.DONE, 3, WEEK + 60)[0])
     young = finished(Status.DONE, 1, WEEK - 60)
     dead = finished(Status.DEAD, 2, 10 * WEEK)
 

@@ -93,7 +93,7 @@ def test_the_options_choose_and_are_combined(run: Run, arguments: list[str], cho
         *dead(job_type="b", fingerprint="f2", finished_at=ago(7_200)),
         *dead(job_type="c", fingerprint="f3"),
     ]
-    JobFactory(status=Status.DONE, job_type="a", fingerprint="f2", queue="mail", finished_at=ago(7_200))
+    JobFactory.create(status=Status.DONE, job_type="a", fingerprint="f2", queue="mail", finished_at=ago(7_200))
 
     run("jobqueue_redrive", "--yes", *arguments)
 
@@ -101,7 +101,7 @@ def test_the_options_choose_and_are_combined(run: Run, arguments: list[str], cho
 
 
 def test_ids_that_do_not_match_are_named(run: Run) -> None:
-    job, done = dead()[0], JobFactory(status=Status.DONE)
+    job, done = dead()[0], JobFactory.create(status=Status.DONE)
 
     ran = run("jobqueue_redrive", "--yes", "--id", str(job.pk), str(done.pk), "--id", "999999")
 
@@ -111,7 +111,7 @@ def test_ids_that_do_not_match_are_named(run: Run) -> None:
 
 
 def test_what_is_refused_is_told_and_gives_exit_code_3(run: Run) -> None:
-    holder, job = JobFactory(dedupe_key="k"), dead(dedupe_key="k")[0]
+    holder, job = JobFactory.create(dedupe_key="k"), dead(dedupe_key="k")[0]
 
     ran = run("jobqueue_redrive", "--all", "--yes")
 

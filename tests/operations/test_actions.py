@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.contrib.auth.models import AnonymousUser, User
@@ -18,7 +19,7 @@ pytestmark = pytest.mark.django_db
 MakeJob = Callable[..., Job]
 MakeUser = Callable[..., User]
 
-ACTIONS = {
+ACTIONS: dict[str, tuple[Callable[..., operations.Report], dict[str, Any], Status]] = {
     "retry": (operations.retry, {"status": Status.DEAD}, Status.PENDING),
     "discard": (operations.discard, {"status": Status.DEAD}, Status.CANCELLED),
     "cancel": (operations.cancel, {"status": Status.PENDING}, Status.CANCELLED),

@@ -21,10 +21,10 @@ DAY_AGO = StatementTimestamp() - timedelta(days=1)
 
 
 def test_sums_are_by_type_and_unit() -> None:
-    CostFactory(job_type="b", amount="0.1")
-    CostFactory(job_type="b", amount="0.2")
-    CostFactory(job_type="a", amount="7", unit="EUR")
-    CostFactory(job_type="a", amount="1")
+    CostFactory.create(job_type="b", amount="0.1")
+    CostFactory.create(job_type="b", amount="0.2")
+    CostFactory.create(job_type="a", amount="7", unit="EUR")
+    CostFactory.create(job_type="a", amount="1")
 
     assert cost_sums(DAY_AGO) == [
         CostSum("a", "EUR", Decimal(7)),
@@ -34,18 +34,18 @@ def test_sums_are_by_type_and_unit() -> None:
 
 
 def test_an_aware_datetime_is_an_instant_too() -> None:
-    CostFactory(amount="1", at=ago(90))
-    CostFactory(amount="2")
+    CostFactory.create(amount="1", at=ago(90))
+    CostFactory.create(amount="2")
 
     assert cost_sums(datetime.now(UTC) - timedelta(seconds=60)) == [CostSum("probe.ok", "USD", Decimal(2))]
 
 
 def test_a_folded_row_counts_wherever_its_span_reaches_into_the_window() -> None:
     since = StatementTimestamp() - timedelta(hours=1)
-    CostFactory(amount="1", at=ago(3_630), span_seconds=60)
-    CostFactory(amount="2", at=ago(3_670), span_seconds=60)
-    CostFactory(amount="4", at=ago(4_400), span_seconds=900)
-    CostFactory(amount="8", at=ago(4_600), span_seconds=900)
+    CostFactory.create(amount="1", at=ago(3_630), span_seconds=60)
+    CostFactory.create(amount="2", at=ago(3_670), span_seconds=60)
+    CostFactory.create(amount="4", at=ago(4_400), span_seconds=900)
+    CostFactory.create(amount="8", at=ago(4_600), span_seconds=900)
 
     assert total_cost(since, unit="USD") == 5
 
@@ -76,7 +76,7 @@ def test_the_sum_equals_the_parts_to_the_last_digit() -> None:
 def test_folding_and_pruning_change_no_sum(transactional_db: None) -> None:
     """Case C166."""
     for minutes in range(200):
-        CostFactory(amount=Decimal(minutes) / 7 if minutes % 2 else "0.00000001", at=ago(60 * minutes))
+        CostFactory.create(amount=Decimal(minutes) / 7 if minutes % 2 else "0.00000001", at=ago(60 * minutes))
     before = total_cost(DAY_AGO, unit="USD")
 
     for from_span, to_span in ((0, MINUTE), (MINUTE, QUARTER)):
@@ -97,11 +97,11 @@ def test_folding_and_pruning_change_no_sum(transactional_db: None) -> None:
 
 
 def test_the_table_has_a_column_a_window_and_totals_a_unit() -> None:
-    CostFactory(job_type="cheap", amount="1", at=ago(600))
-    CostFactory(job_type="dear", amount="5", at=ago(3 * 86_400))
-    CostFactory(job_type="dear", amount="2", at=ago(7_200))
-    CostFactory(job_type="dear", amount="3", unit="EUR")
-    CostFactory(job_type="old", amount="9", at=ago(40 * 86_400))
+    CostFactory.create(job_type="cheap", amount="1", at=ago(600))
+    CostFactory.create(job_type="dear", amount="5", at=ago(3 * 86_400))
+    CostFactory.create(job_type="dear", amount="2", at=ago(7_200))
+    CostFactory.create(job_type="dear", amount="3", unit="EUR")
+    CostFactory.create(job_type="old", amount="9", at=ago(40 * 86_400))
 
     table = cost_table(list(WINDOWS.values()))
 

@@ -10,6 +10,7 @@ from decimal import Decimal
 import pytest
 from django.db import OperationalError, connection
 
+from jobqueue.managers import counting
 from jobqueue.models import Job
 from jobqueue.ops import snapshot as snapshots
 from jobqueue.ops.snapshot import FIGURES, Snapshot
@@ -54,12 +55,12 @@ def test_jobs_are_counted_by_status(make_job: MakeJob) -> None:
 def test_the_figures_of_the_last_hour_leave_out_what_is_older(make_job: MakeJob) -> None:
     make_job(status=Status.DEAD, finished_at=ago(3_590))
     make_job(status=Status.DEAD, finished_at=ago(3_610))
-    AttemptFactory(outcome=Outcome.DEADLINE, finished_at=ago(3_590))
-    AttemptFactory(outcome=Outcome.DEADLINE, finished_at=ago(3_610))
-    AttemptFactory(outcome=Outcome.FAILED)
+    AttemptFactory.create(outcome=Outcome.DEADLINE, finished_at=ago(3_590))
+    AttemptFactory.create(outcome=Outcome.DEADLINE, finished_at=ago(3_610))
+    AttemptFactory.create(outcome=Outcome.FAILED)
     Job.objects.filter(attempt_rows__isnull=False).update(status=Status.DONE)
-    CostFactory(amount="0.25", at=ago(3_590))
-    CostFactory(amount="5", at=ago(3_610))
+    CostFactory.create(amount="0.25", at=ago(3_590))
+    CostFactory.create(amount="5", at=ago(3_610))
 
     taken = Job.objects.ops()
 
@@ -101,14 +102,14 @@ def test_a_figure_that_takes_too_long_is_unknown_and_the_others_answer(
 ) -> None:
     """Case C143: a partial answer instead of an exception."""
     monkeypatch.setattr(snapshots, "EACH", timedelta(milliseconds=200))
-    monkeypatch.setattr(snapshots.counting, "oldest_pending_seconds", _slow)
+    monkeypatch.setattr(counting, "oldest_pending_seconds", _slow)
     make_job()
 
     taken = Job.objects.ops()
 
     assert taken.oldest_pending_sec is None
     assert taken.unknown == {"oldest_pending_sec"}
-    assert (taken.pending, taken.cost_1h_usd) == (1, 0)
+    assert (taken.pending, taken.cost_1h_usd) == (1, Decimal(0))
 
 
 def _slow(run: object) -> None:
@@ -120,7 +121,7 @@ def test_other_errors_of_the_database_are_raised(monkeypatch: pytest.MonkeyPatch
     def fail(run: object) -> None:
         raise OperationalError("the server is gone")
 
-    monkeypatch.setattr(snapshots.counting, "oldest_pending_seconds", fail)
+    monkeypatch.setattr(counting, "oldest_pending_seconds", fail)
 
     with pytest.raises(OperationalError, match="the server is gone"):
         Job.objects.ops()
@@ -133,7 +134,7 @@ def test_with_the_table_locked_the_answer_is_partial_and_quick(
     """Case C143: somebody holds the table, such as a migration."""
     monkeypatch.undo()
     make_job()
-    CostFactory(amount="0.5")
+    CostFactory.create(amount="0.5")
     second_connection.execute("LOCK TABLE jobqueue_attempt IN ACCESS EXCLUSIVE MODE")
     began = time.monotonic()
 
@@ -155,7 +156,7 @@ def test_the_callers_transaction_keeps_its_own_settings() -> None:
 
 
 def test_a_snapshot_is_frozen_and_has_a_json_form() -> None:
-    CostFactory(amount="0.00000012")
+    CostFactory.create(amount="0.00000012")
 
     taken = Job.objects.ops()
 

@@ -137,7 +137,7 @@ def explain(request: pytest.FixtureRequest, full_table: None) -> Callable[..., P
         values = [params[name] for name in names]
         arguments = f"({', '.join(['%s'] * len(values))})" if values else ""
         with transaction.atomic(), psycopg.ClientCursor(connection.connection) as cursor:
-            cursor.execute(f"SET LOCAL plan_cache_mode = force_{request.param}_plan")  # type: ignore[arg-type]
+            cursor.execute(f"SET LOCAL plan_cache_mode = force_{request.param}_plan")
             cursor.execute(f"PREPARE planned AS {text}".encode())
             cursor.execute(f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) EXECUTE planned{arguments}".encode(), values)
             row = cursor.fetchone()

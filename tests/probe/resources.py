@@ -66,9 +66,10 @@ def reserve(context: Any) -> str:
 
 
 @job("probe.leak")
-def leak(context: Any, *, mb: int) -> int:
+def leak(context: Any, *, mb: int, seconds: float = 0) -> int:
     """Never give the memory back."""
     _leaked.append(bytearray(b"x" * (mb * MB)))
+    time.sleep(seconds)
     return os.getpid()
 
 

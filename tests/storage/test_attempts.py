@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from jobqueue.managers import CostLine, Release, leasing
-from jobqueue.models import Attempt, Job
+from jobqueue.models import Attempt, Cost, Job
 from jobqueue.outcomes import Outcome
 from jobqueue.states import Status
 from tests.factories import ago
@@ -43,6 +43,28 @@ def test_a_released_job_gets_its_attempt_back_and_counts_nothing(leased: MakeJob
     job.refresh_from_db()
     assert (job.attempts, job.interruptions) == (1, 0)
     assert not Attempt.objects.exists()
+
+
+def test_what_a_snoozed_run_cost_is_kept(leased: MakeJob) -> None:
+    job, lost = leased(owner="lena", cost_total=1), leased(lease_epoch=9)
+    costs = [CostLine("llm", "USD", Decimal("0.25"))]
+    snoozed = [Release(each.pk, 1, timedelta(minutes=1), costs=costs) for each in (job, lost)]
+
+    leasing.release(Job.objects.run_sql, worker_id="worker-1", releases=snoozed)
+
+    job.refresh_from_db()
+    assert (job.status, job.cost_total) == (Status.SCHEDULED, Decimal("1.25"))
+    assert list(Cost.objects.values_list("owner", "component", "amount")) == [("lena", "llm", Decimal("0.25"))]
+
+
+def test_requests_to_cancel_are_told_to_the_worker_that_asks(leased: MakeJob) -> None:
+    asked, not_asked = leased(cancel_requested_at=ago(1)), leased()
+    ended = leased(cancel_requested_at=ago(1))
+    Job.objects.complete(ended)
+
+    found = leasing.cancel_requests(Job.objects.run_sql, ids=[asked.pk, not_asked.pk, ended.pk])
+
+    assert found == [asked.pk]
 
 
 def test_a_type_unknown_here_is_given_back_and_its_time_is_kept(leased: MakeJob) -> None:

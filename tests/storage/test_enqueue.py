@@ -174,7 +174,7 @@ def test_keys_and_owners_are_bounded_in_bytes(name: str, django_assert_num_queri
 
     for bad in ("x" * 256, "é" * 128, "a\x00b", "\ud800", 7):
         with django_assert_num_queries(0), pytest.raises(InvalidName, match=name):
-            Job.objects.enqueue("probe.ok", **{name: bad})
+            enqueue("probe.ok", **{name: bad})
 
 
 def test_an_empty_dedupe_key_is_refused() -> None:

@@ -84,8 +84,9 @@ def test_young_rows_are_left_as_they_are() -> None:
 
 
 def test_folded_rows_are_not_folded_again() -> None:
-    """Guard: span_seconds = from_span."""
-    StatFactory.create(at=NOON, span_seconds=QUARTER)
+    """Guards: span_seconds = from_span, and never the longest span."""
+    for span in (60, QUARTER):
+        StatFactory.create(at=NOON, span_seconds=span)
 
     assert fold_stats() == 0
 

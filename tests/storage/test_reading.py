@@ -130,6 +130,8 @@ def test_get_reads_the_primary_whatever_the_router_says_of_reads(make_job: MakeJ
     assert Job.objects.all().db == "replica"
     assert Job.objects.get(pk=job.pk) == job
     assert Job.objects.complete(job) == {job.pk: Status.DONE}
+    job.refresh_from_db()
+    assert job.status == Status.DONE
     assert Job.objects.enqueue("probe.ok", dedupe_key="k")
     assert Job.objects.get_or_enqueue("probe.ok", dedupe_key="k")[1] is False
 

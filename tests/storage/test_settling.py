@@ -123,6 +123,17 @@ def test_totals_equal_the_sums_of_their_lines_to_the_last_digit(leased: MakeJob)
     assert Cost.objects.aggregate(total=Sum("amount"))["total"] == job.cost_total
 
 
+def test_amounts_in_different_units_are_not_added_to_one_another(leased: MakeJob, settings: Any) -> None:
+    settings.JOBQUEUE = {**settings.JOBQUEUE, "COST_UNITS": ("EUR", "tokens")}
+    job = leased()
+
+    finish(Done(job.pk, 1, costs=[CostLine("llm", "EUR", Decimal("0.10")), CostLine("llm", "tokens", Decimal(4_000))]))
+
+    job.refresh_from_db()
+    assert job.cost_total == Decimal("0.10")
+    assert set(Cost.objects.values_list("unit", "amount")) == {("EUR", Decimal("0.10")), ("tokens", Decimal(4_000))}
+
+
 @pytest.mark.parametrize("amount", ["NaN", "Infinity", "1E12", "-1000000000000"])
 def test_an_amount_that_cannot_be_stored_is_refused_at_the_record(amount: str, leased: MakeJob) -> None:
     """Case C124: rejected at record time, not at report time."""
@@ -274,7 +285,11 @@ def test_one_bad_text_never_poisons_a_batch_of_failures(leased: MakeJob) -> None
         with transaction.atomic():
             return settle_ended(run, worker_id="worker-1", endings=batch)
 
-    settled = settle_split(settle, endings, refuse=lambda ending, error: refused.append(ending.id) or {})
+    def refuse(ending: Ending, error: Exception) -> dict[int, int]:
+        refused.append(ending.id)
+        return {}
+
+    settled = settle_split(settle, endings, refuse=refuse)
 
     assert refused == [jobs[1].pk, jobs[2].pk]
     assert settled == {jobs[0].pk: Status.SCHEDULED, jobs[3].pk: Status.SCHEDULED}
@@ -288,6 +303,24 @@ def test_a_database_that_is_away_is_not_taken_for_a_bad_value() -> None:
 
     with pytest.raises(OperationalError):
         settle_split(settle, [Done(1, 1), Done(2, 1)], refuse=lambda job, error: {})
+
+
+class Locked(OperationalError):
+    sqlstate = "55P03"
+
+
+def test_a_locked_table_is_not_taken_row_by_row() -> None:
+    """Guard: more time-outs than a row or two explain go to the caller, who tries the whole batch again."""
+    tries: list[int] = []
+
+    def settle(batch: Sequence[Done]) -> dict[int, int]:
+        tries.append(len(batch))
+        raise Locked
+
+    with pytest.raises(Locked):
+        settle_split(settle, [Done(number, 1) for number in range(1_000)], refuse=lambda job, error: {})
+
+    assert len(tries) < 50
 
 
 def test_a_result_that_cannot_be_stored_is_refused_before_any_sql(

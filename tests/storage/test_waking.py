@@ -4,6 +4,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import pytest
@@ -132,7 +133,7 @@ def test_hooks_of_the_project_between_do_not_matter(idle: Any, heard: Heard) -> 
     with transaction.atomic():
         Job.objects.enqueue("probe.ok")
         for number in range(3):
-            transaction.on_commit(lambda number=number: ran.append(number))
+            transaction.on_commit(partial(ran.append, number))
         Job.objects.enqueue("probe.ok")
 
     assert (heard(), ran) == (["default"], [0, 1, 2])

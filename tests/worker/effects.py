@@ -48,5 +48,3 @@ class Effects:
     def close(self) -> None:
         """Close the connection."""
         self._connection.close()
-
-

@@ -176,9 +176,7 @@ def test_a_killed_supervisor_takes_everything_with_it(
     Job.objects.cancel(list(Job.objects.filter(job_type="probe.leftovers").values_list("pk", flat=True)))
 
 
-def test_a_killed_zygote_is_replaced(
-    launch: Launch, enqueue: Enqueue, wait_for: WaitFor, effects: Effects
-) -> None:
+def test_a_killed_zygote_is_replaced(launch: Launch, enqueue: Enqueue, wait_for: WaitFor, effects: Effects) -> None:
     """C12, C13: the children die with it, so do the programs that handlers started; their jobs run again, uncharged."""
     worker = launch("--processes", "2", LIMITS={"probe.leftovers": {"duration": 60}})
     job = enqueue("step_loop", seconds=1.5, every=0.05)
@@ -212,5 +210,3 @@ def test_frozen_children_do_not_keep_the_worker_from_stopping(
 
     assert worker.ends(within=5) == 3
     assert status(job) == Status.PENDING
-
-

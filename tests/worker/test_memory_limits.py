@@ -34,9 +34,7 @@ def test_a_job_over_its_memory_is_dead_at_once(
     worker.says(f"job needs attention job_id={job.pk}")
 
 
-def test_a_job_under_its_memory_is_left_alone_and_measured(
-    launch: Launch, enqueue: Enqueue, wait_for: WaitFor
-) -> None:
+def test_a_job_under_its_memory_is_left_alone_and_measured(launch: Launch, enqueue: Enqueue, wait_for: WaitFor) -> None:
     launch()
 
     done = wait_for(enqueue("alloc", mb=80, how="steps"))

@@ -136,9 +136,7 @@ def test_complete_is_refused_where_it_would_not_be_once(
     assert not Group.objects.exists()
 
 
-def test_complete_rolls_back_when_the_lease_is_lost(
-    launch: Launch, enqueue: Enqueue, effects: Effects
-) -> None:
+def test_complete_rolls_back_when_the_lease_is_lost(launch: Launch, enqueue: Enqueue, effects: Effects) -> None:
     """C01: with another owner in the row the block raises LeaseLost, and nothing of it stays."""
     worker = launch("--processes", "1", LEASE_SECONDS=30)
     job = enqueue("complete", name="lost", then="lost")

@@ -1,0 +1,5 @@
+"""Run `python -m benchmarks`."""
+
+from benchmarks.cli import main
+
+raise SystemExit(main())

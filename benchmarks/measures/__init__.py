@@ -1,0 +1,1 @@
+"""A file a benchmark: each returns the figures of its rows."""

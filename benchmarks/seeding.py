@@ -1,0 +1,64 @@
+"""Fill the tables: through the public API where jobs are to be run, by SQL where they only have to lie there."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from .database import Connection, empty, settle_down
+from .jobs import NOTHING, PAUSE, payload
+
+CHUNK = 100_000
+
+SCHEDULED: Final = """
+INSERT INTO jobqueue_job (job_type, status, payload, payload_bytes, run_after)
+SELECT %s, 5, jsonb_build_object('number', n, 'text', %s::text), 80,
+       statement_timestamp() + make_interval(hours => 1, secs => n)
+  FROM generate_series(1, %s) AS n
+"""
+FINISHED: Final = """
+INSERT INTO jobqueue_job (job_type, status, payload, payload_bytes, run_after, attempts, worker_id, lease_epoch,
+                          claimed_at, run_started_at, first_started_at, finished_at, result, outcome)
+SELECT %s, 3, jsonb_build_object('number', n, 'text', %s::text), 80, at, 1, 'earlier', 1, at, at, at, at, 'null', 1
+  FROM (SELECT n, statement_timestamp() - make_interval(days => 1, secs => n / 100.0) AS at
+          FROM generate_series(%s, 1, -1) AS n) AS past
+"""
+DEAD: Final = """
+INSERT INTO jobqueue_job (job_type, status, payload, payload_bytes, run_after, attempts, worker_id, lease_epoch,
+                          claimed_at, finished_at, outcome, last_error, error_class, fingerprint)
+SELECT %s, 4, jsonb_build_object('number', n, 'text', %s::text), 80, at, 3, 'earlier', 3, at, at, 2,
+       'the partner did not answer', 'builtins.OSError', md5((n %% 200)::text)
+  FROM (SELECT n, statement_timestamp() - make_interval(days => 1, secs => n) AS at
+          FROM generate_series(%s, 1, -1) AS n) AS past
+"""
+DUE: Final = """
+INSERT INTO jobqueue_job (job_type, payload, payload_bytes)
+SELECT %s, jsonb_build_object('number', n, 'text', %s::text), 80 FROM generate_series(1, %s) AS n
+"""
+
+
+def enqueue(connection: Connection, jobs: int) -> None:
+    """Empty the tables and enqueue no-ops, numbered from 0, through the public API."""
+    from jobqueue.models import Job
+
+    empty(connection)
+    for start in range(0, jobs, CHUNK):
+        Job.objects.enqueue_many([(NOTHING, payload(number)) for number in range(start, min(start + CHUNK, jobs))])
+    settle_down(connection)
+
+
+def enqueue_pauses(jobs: int, seconds: float) -> None:
+    """Enqueue jobs that keep slots taken and come before all others."""
+    from jobqueue.models import Job
+
+    Job.objects.enqueue_many([{"job_type": PAUSE, "payload": {"seconds": seconds}, "priority": 1} for _ in range(jobs)])
+
+
+def fill(connection: Connection, rows: dict[str, int]) -> None:
+    """Insert so many rows by each of the statements above, in that order, vacuuming after each.
+
+    Wide rows should come first: each full page of theirs has room for one short row more, which vacuum makes known. Due
+    rows that took it would lie on a page each, as they never do in a table that is worked.
+    """
+    for statement, count in rows.items():
+        connection.execute(statement, [NOTHING, payload(0)["text"], count])
+        settle_down(connection)

@@ -1,0 +1,89 @@
+"""Births and deaths of children, and of the zygote that makes them, in the supervisor's main loop."""
+
+from __future__ import annotations
+
+import logging
+import selectors
+import signal
+from typing import TYPE_CHECKING
+
+from jobqueue.children.launcher import ZygoteFailed
+
+from .pool import Child
+
+if TYPE_CHECKING:
+    from .supervisor import Supervisor
+
+logger = logging.getLogger("jobqueue.worker")
+
+STILLBORN_SECONDS, STILLBORN_PAUSE_SECONDS = 1.0, 0.5
+
+
+class Births:
+    """Keeps the pool full, hears the zygote, and accounts for what has died."""
+
+    def __init__(self, supervisor: Supervisor) -> None:
+        self._worker = supervisor
+        self._not_before = 0.0
+
+    def next_at(self, now: float) -> float | None:
+        """Return when fill() should be called again, where it had to wait."""
+        return self._not_before if self._not_before > now else None
+
+    def fill(self, now: float) -> None:
+        """Fork what is missing; no child is born into a worker that cuts its jobs off."""
+        worker = self._worker
+        if now < self._not_before or worker.shutdown.interrupting:
+            return
+        for child in worker.pool.fill():
+            worker.selector.register(child.channels.results, selectors.EVENT_READ, child)
+
+    def hear_zygote(self, now: float) -> None:
+        """Take what the zygote tells: children forked, children dead; or find that it is gone."""
+        worker = self._worker
+        events = worker.launcher.events()
+        if events is None:
+            self._zygote_died(now)
+            return
+        for event in events:
+            child = worker.pool.children.get(event.get("key", ""))
+            if child is None:
+                continue
+            if event["event"] == "forked":
+                child.pid, child.ready_at = event["pid"], now
+                for held in child.mark_started():
+                    worker.stops.began(held, now)
+            else:
+                self._bury(child, event["code"], now, ours=event["ours"])
+
+    def listen_to_zygote(self) -> None:
+        """Have the main loop woken by the zygote's words."""
+        self._worker.selector.register(self._worker.launcher.control, selectors.EVENT_READ, self._worker.launcher)  # type: ignore[arg-type]
+
+    def _bury(self, child: Child, code: int, now: float, *, ours: bool = False) -> None:
+        worker = self._worker
+        worker.reports.read(child, now)  # a result that came whole counts, however its sender ended
+        worker.selector.unregister(child.channels.results)
+        if child.served == 0 and now - child.ready_at < STILLBORN_SECONDS and not child.retiring:
+            self._not_before = now + STILLBORN_PAUSE_SECONDS  # one that dies at birth must not be forked in a loop
+        worker.reports.died(child, code, ours=ours)
+
+    def _zygote_died(self, now: float) -> None:
+        """Account for all children, which died with it, and start another."""
+        worker = self._worker
+        logger.error("the zygote ended and took the children with it: starting another")
+        worker.selector.unregister(worker.launcher.control)  # type: ignore[arg-type]
+        for child in list(worker.pool.children.values()):
+            self._bury(child, -signal.SIGKILL, now, ours=True)
+        worker.launcher.stop()
+        if worker.shutdown.interrupting:
+            return
+        try:
+            worker.launcher.start()
+        except ZygoteFailed:
+            logger.exception("no zygote: the worker stops")
+            worker.shutdown.ask()
+            worker.shutdown.ask()
+            return
+        worker.read_policies()
+        self.listen_to_zygote()

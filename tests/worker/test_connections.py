@@ -1,0 +1,260 @@
+"""The database goes away, answers late or refuses: the worker holds on, tries again, and loses nothing."""
+
+import threading
+from contextlib import suppress
+
+import psycopg
+import pytest
+from django.db import connection
+
+from jobqueue.models import Attempt, Job, Worker
+from jobqueue.outcomes import Outcome
+from jobqueue.states import Status
+from tests.connections import SecondConnection, database_conninfo
+
+from . import processes
+from .effects import Effects
+from .forwarder import Forwarder
+from .kinds import Enqueue, Launch, WaitFor
+from .test_outcomes import finished
+from .waiting import holds_for, until
+
+FAILING_FINISH = """
+CREATE SEQUENCE probe_failures;
+CREATE FUNCTION probe_fail() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF NEW.status = 3 AND nextval('probe_failures') <= 2 THEN
+        RAISE 'could not serialize access' USING ERRCODE = '40001';
+    END IF;
+    RETURN NEW;
+END $$;
+CREATE TRIGGER probe_fail BEFORE UPDATE ON jobqueue_job FOR EACH ROW EXECUTE FUNCTION probe_fail();
+"""
+NO_MORE_FAILING = """
+DROP TRIGGER probe_fail ON jobqueue_job; DROP FUNCTION probe_fail; DROP SEQUENCE probe_failures;
+"""
+
+
+def test_a_finish_that_fails_is_written_again(
+    launch: Launch, enqueue: Enqueue, wait_for: WaitFor, effects: Effects
+) -> None:
+    """C19: two serialization failures at the finish; the job ran once, and well."""
+    with connection.cursor() as cursor:
+        cursor.execute(FAILING_FINISH)
+    try:
+        launch("--processes", "1")
+        job = enqueue("mark")
+
+        done = wait_for(job)
+    finally:
+        with connection.cursor() as cursor:
+            cursor.execute(NO_MORE_FAILING)
+    assert (done.attempts, effects.count("start")) == (1, 1)
+    assert not Attempt.objects.exists()
+
+
+def test_a_finish_waits_for_a_database_that_is_away(
+    launch: Launch, enqueue: Enqueue, wait_for: WaitFor, effects: Effects, proxy: Forwarder, through_proxy: dict[str, str]
+) -> None:
+    """C19: the connections are cut just before the handler returns, and come back within the lease."""
+    proxy.open()
+    launch("--processes", "1", LEASE_SECONDS=20, env=through_proxy)
+    job = enqueue("mark", seconds=1)
+    effects.wait("start")
+
+    proxy.shut()
+    effects.wait("end")
+    holds_for(1, lambda: Job.objects.get(pk=job.pk).status == Status.RUNNING)
+    proxy.open()
+
+    done = wait_for(job)
+    assert (done.attempts, effects.count("start")) == (1, 1)
+    assert not Attempt.objects.exists()
+
+
+def test_a_job_is_stopped_before_its_lease_runs_out_unrenewed(
+    launch: Launch, enqueue: Enqueue, wait_for: WaitFor, effects: Effects, proxy: Forwarder, through_proxy: dict[str, str]
+) -> None:
+    """C36: cut off from the database, the first worker stops its handler before the second may start it."""
+    proxy.open()
+    first = launch("--processes", "1", env=through_proxy)
+    job = enqueue("step_loop", seconds=9, every=0.1)
+    effects.wait("step")
+    launch("--processes", "1")
+
+    proxy.swallow()
+
+    until(lambda: len({row.pid for row in effects.all("step")}) == 2, within=20, what="the second run")
+    one, other = ([row.at for row in effects.all("step") if row.lease_epoch == epoch] for epoch in (1, 2))
+    assert max(one) < min(other)
+    first.says("lost lease")
+    proxy.swallow(False)
+    assert wait_for(job, within=20).attempts == 2
+
+
+def terminate_all() -> int:
+    """End every connection of workers, as a server's restart does; returns how many."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname = current_database()"
+            " AND application_name LIKE 'jobqueue%'"
+        )
+        return int(cursor.fetchone()[0])
+
+
+def test_cut_connections_come_back(
+    launch: Launch, enqueue: Enqueue, wait_for: WaitFor, effects: Effects
+) -> None:
+    """C25: every backend of two workers is ended five times; none exits, the long job ends once, new ones start."""
+    workers = [launch("--processes", "1", LEASE_SECONDS=20) for _ in range(2)]
+    finished([enqueue("orm") for _ in range(8)])
+    long = enqueue("mark", seconds=3)
+    effects.wait("start")
+
+    for _ in range(5):
+        assert terminate_all() >= 2
+        holds_for(0.4, lambda: all(worker.code is None for worker in workers))
+
+    assert {job.attempts for job in finished([enqueue("orm") for _ in range(8)])} == {1}
+    assert wait_for(long).attempts == 1
+    assert effects.count("start") == 1
+    until(lambda: len(roles()) >= 10, what=lambda: str(roles()))
+
+
+def roles() -> list[str]:
+    """Return the application names of workers' connections, handlers' included."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT application_name FROM pg_stat_activity WHERE datname = current_database()"
+            " AND application_name LIKE 'jobqueue%'"
+        )
+        return sorted(row[0] for row in cursor.fetchall())
+
+
+def test_no_database_socket_is_shared_between_processes(
+    launch: Launch, enqueue: Enqueue, effects: Effects
+) -> None:
+    """C28: neither between supervisor, zygote and children, nor between two children."""
+    worker = launch("--processes", "3")
+    finished([enqueue("orm") for _ in range(60)])
+    for _ in range(3):
+        enqueue("mark", seconds=1)
+    effects.wait("start", times=3)
+
+    port = int(connection.settings_dict["PORT"])
+    family = [worker.pid, worker.zygote, *worker.children]
+    servers = processes.server_inodes(port)
+    found = {pid: servers & set(processes.socket_inodes(pid)) for pid in family}
+
+    assert found[worker.zygote] == set()
+    assert len(found[worker.pid]) >= 5
+    every = [inode for inodes in found.values() for inode in inodes]
+    assert len(every) == len(set(every))
+
+
+def test_connections_are_counted_and_named(
+    launch: Launch, enqueue: Enqueue, effects: Effects
+) -> None:
+    """C70: five a worker and one a child, though jobs fail and children are killed; each tells role and worker."""
+    worker = launch("--processes", "3")
+    for round_ in range(3):
+        finished([enqueue("orm") for _ in range(50)] + [enqueue("boom", _max_attempts=1) for _ in range(5)])
+        finished([enqueue("killed_by_itself", _max_attempts=1) for _ in range(2)])
+        assert len(roles()) <= 5 + 3 + 2, round_
+
+    until(lambda: len(roles()) <= 5 + 3, what=lambda: str(roles()))
+    for role in ("dispatch", "settle", "lease", "maintenance", "listener"):
+        assert f"jobqueue {role} {worker.worker_id}" in roles()
+
+
+def test_a_database_that_is_away_costs_little(
+    launch: Launch, enqueue: Enqueue, wait_for: WaitFor, proxy: Forwarder, through_proxy: dict[str, str]
+) -> None:
+    """C72, for five seconds: hardly any CPU time, few lines in the log, then work as before."""
+    proxy.open()
+    worker = launch("--processes", "1", env=through_proxy)
+    before, lines = processes.cpu_seconds(worker.pid), worker.log.count("\n")
+
+    proxy.shut()
+    holds_for(5, lambda: worker.code is None)
+
+    assert processes.cpu_seconds(worker.pid) - before < 0.7
+    assert worker.log.count("\n") - lines <= 15, worker.log
+    proxy.open()
+    wait_for(enqueue("ok"), within=8)
+
+
+def test_a_locked_table_makes_the_claims_old_not_the_worker_dead(
+    launch: Launch, enqueue: Enqueue, wait_for: WaitFor, second_connection: SecondConnection
+) -> None:
+    """C74: the heartbeat goes on, the age of the last good claim grows; the loop heals itself."""
+    worker = launch("--processes", "1", LEASE_SECONDS=20)
+    wait_for(enqueue("ok"))
+    until(lambda: Worker.objects.get().claimed_at is not None)
+    second_connection.execute("LOCK TABLE jobqueue_job IN ACCESS EXCLUSIVE MODE")
+
+    def ages() -> tuple[float, float]:
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "SELECT extract(epoch FROM clock_timestamp() - heartbeat_at),"
+                " extract(epoch FROM clock_timestamp() - claimed_at) FROM jobqueue_worker"
+            )
+            heartbeat, claim = cursor.fetchone()
+            return float(heartbeat), float(claim)
+
+    until(lambda: ages()[1] > 6, within=15, what=lambda: f"an old claim: {ages()}")
+    assert ages()[0] < 5
+    second_connection.rollback()
+
+    until(lambda: ages()[1] < 3, within=15, what=lambda: f"a young claim: {ages()}")
+    wait_for(enqueue("ok"))
+    assert worker.code is None
+
+
+def test_a_locked_row_holds_up_no_other_job(
+    launch: Launch, enqueue: Enqueue, wait_for: WaitFor, effects: Effects, second_connection: SecondConnection
+) -> None:
+    """C74: somebody holds the row of a running job; it alone waits to be finished."""
+    launch("--processes", "2", LEASE_SECONDS=20)
+    job = enqueue("mark", seconds=0.5)
+    effects.wait("start")
+    second_connection.lock(job)
+    effects.wait("end")
+
+    others = [enqueue("ok") for _ in range(30)]
+    assert {each.status for each in finished(others, within=6)} == {Status.DONE}
+    second_connection.rollback()
+
+    assert wait_for(job).attempts == 1
+
+
+@pytest.fixture
+def garbage() -> object:
+    """Return the function that sends nonsense on the channel, from a thread, until called again."""
+    ended = threading.Event()
+
+    def send() -> None:
+        payloads = ["", "x" * 7000, "no such queue", "é;--", "!cancel", "!cancel someone-else", "!echo x", "\t\n", "a.b"]
+        with psycopg.connect(database_conninfo(), autocommit=True) as raw:
+            while not ended.is_set():
+                for payload in payloads:
+                    with suppress(psycopg.Error):
+                        raw.execute("SELECT pg_notify('jobqueue', %s)", [payload])
+
+    thread = threading.Thread(target=send)
+    thread.start()
+    yield thread
+    ended.set()
+    thread.join(10)
+
+
+def test_garbage_on_the_channel_is_ignored(
+    launch: Launch, enqueue: Enqueue, garbage: object
+) -> None:
+    """C167: a hint is a hint; thousands of false ones cost no line in the log and no job."""
+    worker = launch("--processes", "1")
+
+    done = finished([enqueue("ok") for _ in range(100)])
+
+    assert {job.outcome for job in done} == {Outcome.DONE}
+    assert worker.log.count("\n") < 15, worker.log
