@@ -1,8 +1,4 @@
-"""Claim what can be run, and hand it to the children: as much ahead as is short, nothing behind what is long.
-
-How far ahead is learnt from how long jobs take: a place is a slot, `depth` times over where jobs are short, so that
-no-ops are claimed by the hundred and ten-second jobs one a slot. A job that turns out long has what waits behind it
-taken back, for another child or, within 200 ms and through the database, another worker.
+"""Claim what can be run: as much as the children have room for, no sooner, from the queues in turn.
 
 A worker with nothing to claim marks itself idle, claims once more, and sleeps until a hint or the next poll: whoever
 enqueues after that claim sees the mark and wakes it.
@@ -13,7 +9,7 @@ from __future__ import annotations
 import logging
 import random
 import time
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Iterable
 from datetime import timedelta
 from functools import partial
@@ -28,8 +24,8 @@ from jobqueue.registry import PolicyTable
 
 from .claims import Claims
 from .endings import new_ending
+from .handout import DEEPEST, HandOut
 from .holding import Held, HeldJobs, boottime
-from .pool import Child, Pool
 from .queues import Deal, QueuePlan
 from .threads import DatabaseThread, Quietly
 
@@ -38,11 +34,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("jobqueue.worker")
 
-AHEAD_SECONDS = 0.03  # how much work a child is given ahead
-DEEPEST = 200
-LONG_SECONDS = 0.05  # a job that has run so long has nothing given behind it
-RECALL_SECONDS = 0.06
-RELEASE_SECONDS = 0.06
 BUSY_PAUSE_SECONDS = 0.005
 FAILED_PAUSE_SECONDS = 0.5
 SHORT_SECONDS = 0.1
@@ -72,14 +63,14 @@ def _fallen_short(deals: Iterable[Deal], jobs: Iterable[ClaimedJob]) -> set[str]
 
 
 class Dispatch:
-    """Decides what to claim and which child gets it."""
+    """Decides when to claim, how much, and of which queues."""
 
     def __init__(
         self,
         thread: DatabaseThread,
         *,
         plan: QueuePlan,
-        pool: Pool,
+        hands: HandOut,
         held: HeldJobs,
         settler: Settler,
         settings: JobQueueSettings,
@@ -87,19 +78,16 @@ class Dispatch:
         lease: timedelta,
         poll: timedelta,
         mark_idle: Callable[[bool], None],
-        began: Callable[[Held], None],
     ) -> None:
-        self._thread, self._plan, self._pool, self._held, self._settler = thread, plan, pool, held, settler
+        self._thread, self._plan, self._held, self._settler = thread, plan, held, settler
         self._settings, self._worker_id, self._lease, self._poll = settings, worker_id, lease, poll
-        self._mark_idle, self._began = mark_idle, began
+        self._mark_idle, self._hands = mark_idle, hands
         self.claims = Claims(thread.session.run, worker_id=worker_id, lease=lease)
         self.policies = PolicyTable({})
-        self.local: deque[tuple[Held, float]] = deque()  # claimed, not given to a child; and since when
         self.closed = False  # no further claims: the worker stops, or has claimed all it was asked to
         self.budget: int | None = None  # how many more jobs may be claimed (--max-jobs)
         self.claimed_at: float | None = None  # monotonic time of the last good claim loop
         self.found_nothing = False  # the last claim looked everywhere and found nothing
-        self.mean_seconds: float | None = None
         self._hungry, self._next_at, self._idle, self._idle_since = True, 0.0, False, 0.0
         self._learn_at = 0.0
         self._short: set[str] = set()  # queues that had less than was asked for
@@ -108,46 +96,6 @@ class Dispatch:
         self._connects = 0
         self._quietly = Quietly()
         self._hinted = False
-
-    # -- how much -------------------------------------------------------------------------------------------------
-
-    @property
-    def depth(self) -> int:
-        """How many jobs a slot may hold, from the mean run time of late."""
-        if self.mean_seconds is None:
-            return 1
-        return max(1, min(DEEPEST, int(AHEAD_SECONDS / max(self.mean_seconds, 1e-6))))
-
-    def learn(self, run_seconds: float) -> None:
-        """Take the run time of an ended job into the mean: longer ones weigh more than shorter ones."""
-        mean = self.mean_seconds
-        if mean is None:
-            self.mean_seconds = run_seconds
-        else:
-            self.mean_seconds = mean + (run_seconds - mean) * (0.3 if run_seconds > mean else 0.1)
-
-    def _room(self, child: Child, depth: int, now: float) -> int:
-        """Return how many more jobs a child may be given."""
-        if not child.accepts():
-            return 0
-        for held in child.running():
-            if held.started is not None and now - held.started > LONG_SECONDS:
-                depth = 1
-        return max(0, child.slots * (depth if child.pid is not None else 1) - len(child.queue))
-
-    def _free(self, now: float) -> tuple[int, int]:
-        """Return (places free now, places in all)."""
-        depth = self.depth
-        free = sum(self._room(child, depth, now) for child in self._pool.children.values()) - len(self.local)
-        return max(0, free), self._pool.slots * depth
-
-    @property
-    def well_fed(self) -> bool:
-        """Whether every child has more short jobs waiting than it will run in the next few milliseconds."""
-        enough = self.depth // 4
-        return enough > 1 and all(child.waiting() > enough for child in self._pool.children.values())
-
-    # -- claiming -------------------------------------------------------------------------------------------------
 
     def wake(self, queues: Iterable[str] = ()) -> None:
         """Claim at the next chance: a hint came that there is work, in queues that it names or anywhere."""
@@ -169,24 +117,15 @@ class Dispatch:
 
     def next_at(self, now: float) -> float | None:
         """Return when pump() should be called at the latest."""
-        times = [self._next_at] if not (self.closed or self._thread.busy) else []
-        if self.local:
-            times.append(now + RECALL_SECONDS / 2)
-        if any(child.waiting() for child in self._pool.children.values()):
-            times.append(now + RECALL_SECONDS / 2)
-        return max(now, min(times)) if times else None
+        return None if self.closed or self._thread.busy else max(now, self._next_at)
 
     def pump(self, now: float) -> None:
-        """Hand out what is here, take back what waits behind long jobs, and claim what can be run."""
-        self._recall(now)
-        self.hand_out(now)
-        self._release_stale(now)
+        """Claim, where there is room and it is time."""
         if self.closed or self._thread.busy or now < self._next_at or len(self._settler) > MOST_UNSETTLED:
             return
-        free, places = self._free(now)
+        free, places = self._hands.free(now)
         # By halves, so that claims stay large; but a slot with nothing to do never waits for that.
-        starving = any(child.accepts() and len(child.queue) < child.slots for child in self._pool.children.values())
-        if free and (starving or free * 2 >= places or free >= DEEPEST):
+        if free and (self._hands.starving or free * 2 >= places or free >= DEEPEST):
             self._submit_claim(free, now)
 
     def _submit_claim(self, free: int, now: float) -> None:
@@ -207,7 +146,7 @@ class Dispatch:
         for held in self._held.all():
             if not held.ended:
                 counts[held.job.queue] = counts.get(held.job.queue, 0) + 1
-        return self._plan.deals(free=free, depth=self.depth, held=counts, skip=self._short)
+        return self._plan.deals(free=free, depth=self._hands.depth, held=counts, skip=self._short)
 
     def _claim(self, free: int, deals: list[Deal], *, learn: bool) -> Claimed:
         """Claim, on the database thread; jobs are held from here on."""
@@ -241,7 +180,7 @@ class Dispatch:
         if result.short and not self._short:
             self._short_since = now
         self._short |= result.short
-        self.hand_out(now)
+        self._hands.hand_out(now)
         if result.held:
             self._after_some(now)
         elif result.asked and not self._short.issuperset(self._plan.names()):
@@ -303,7 +242,7 @@ class Dispatch:
         except UnknownJobType as error:
             self._settler.add(item, self._unknown(item, str(error)))
             return
-        self.local.append((item, now))
+        self._hands.add(item, now)
 
     def _unknown(self, item: Held, text: str) -> Release | Ending:
         if (item.job.unknown_seconds or 0) < self._settings.UNKNOWN_TYPE_DEAD_SECONDS:
@@ -313,98 +252,3 @@ class Dispatch:
         ending.error_class, ending.error_text = "jobqueue.exceptions.UnknownJobType", f"unknown handler: {text}"
         ending.fingerprint = f"unknown-type:{item.job.job_type}"
         return ending
-
-    # -- handing out ----------------------------------------------------------------------------------------------
-
-    def put_back(self, items: Iterable[Held]) -> None:
-        """Take jobs that a child did not begin, ahead of all others."""
-        now = time.monotonic()
-        self.local.extendleft((item, now) for item in reversed(list(items)))
-
-    def hand_out(self, now: float) -> None:
-        """Give local jobs to the children with the most room."""
-        depth = self.depth
-        kept: deque[tuple[Held, float]] = deque()
-        rooms = {key: self._room(child, depth, now) for key, child in self._pool.children.items()}
-        while self.local:
-            item, since = self.local.popleft()
-            if item.lost or item.ended:
-                if item.lost:
-                    self._held.remove(item)
-                continue
-            if not self._give(item, rooms):
-                kept.append((item, since))
-                if not any(rooms.values()):
-                    break
-        kept.extend(self.local)
-        self.local = kept
-
-    def _give(self, item: Held, rooms: dict[str, int]) -> bool:
-        children = self._pool.children
-        alone = self._runs_alone(item)
-        if alone:
-            empty = [key for key, room in rooms.items() if room and not children[key].queue]
-            if not empty:
-                self._save_one(rooms)
-                return False
-            child = children[empty[0]]
-            memory = item.policy.limits.memory_bytes if item.policy else None
-            if memory and child.too_fat_for(memory):
-                self.put_back_retired(child)
-                rooms[child.key] = 0
-                return False
-        else:
-            key = max(rooms, key=rooms.__getitem__, default=None)
-            if key is None or rooms[key] <= 0:
-                return False
-            child = children[key]
-        if not child.give(item):
-            rooms[child.key] = 0
-            return False
-        rooms[child.key] = 0 if alone else rooms[child.key] - 1
-        if alone:
-            child.alone = item
-        for begun in child.mark_started() if len(child.queue) <= child.slots else ():
-            self._began(begun)
-        return True
-
-    def _save_one(self, rooms: dict[str, int]) -> None:
-        """Keep the child that will be empty first from getting more: a job that runs alone must have its turn."""
-        candidates = [key for key, room in rooms.items() if room]
-        if candidates:
-            rooms[min(candidates, key=lambda key: len(self._pool.children[key].queue))] = 0
-
-    def put_back_retired(self, child: Child) -> None:
-        """Retire a child, and keep what it had not begun."""
-        self.put_back(self._pool.retire(child))
-
-    def _runs_alone(self, item: Held) -> bool:
-        if item.policy is not None and item.policy.limits.memory_bytes:
-            return True
-        # After a crash that several jobs of one child shared, each is tried alone, so that the culprit is found.
-        return self._pool.threads > 1 and item.job.interruptions > 0
-
-    def _recall(self, now: float) -> None:
-        for child in self._pool.children.values():
-            if child.waiting() and any(
-                held.started is not None and now - held.started > RECALL_SECONDS for held in child.running()
-            ):
-                self.put_back(child.recall())
-
-    def _release_stale(self, now: float) -> None:
-        """Give back to the database what no child of this worker can begin soon."""
-        while self.local and now - self.local[0][1] > RELEASE_SECONDS:
-            item, _ = self.local.popleft()
-            if item.lost:
-                self._held.remove(item)
-            elif not item.ended:
-                self._settler.add(item, Release(*item.fence))
-
-    def release_unstarted(self) -> None:
-        """Give back everything that no handler has begun."""
-        for child in self._pool.children.values():
-            self.put_back(child.recall())
-        while self.local:
-            item, _ = self.local.popleft()
-            if not item.ended:
-                self._settler.add(item, Release(*item.fence))

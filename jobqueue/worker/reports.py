@@ -20,7 +20,7 @@ from .holding import Held, HeldJobs
 from .pool import Child, Pool
 
 if TYPE_CHECKING:
-    from .dispatch import Dispatch
+    from .handout import HandOut
     from .settle import End, Settler
     from .stops import Stops
 
@@ -33,7 +33,7 @@ class Reports:
     def __init__(self, pool: Pool, held: HeldJobs, *, limit: Callable[[], bool]) -> None:
         self._pool, self._held, self._may_log = pool, held, limit
         self.settler: Settler
-        self.dispatch: Dispatch
+        self.hands: HandOut
         self.stops: Stops
         self.receivers: set[str] = set()  # signals that somebody listens to
         self._notices: deque[Notice] = deque()  # signals of killed children, for a living one to send
@@ -63,7 +63,7 @@ class Reports:
             child.notices -= 1
         elif report.kind == "T" or (report.kind == "L" and child.slots > 1):
             # Threads of a stopped handler run on, or programs of which it cannot be told whose they are.
-            self.dispatch.put_back_retired(child)
+            self.hands.put_back_retired(child)
         elif report.kind == "L":
             self._pool.launcher.sweep(child.key)
 
@@ -85,7 +85,7 @@ class Reports:
         if report.kind == "R":
             return Release(*held.fence, _seconds(report.value), costs=held.costs)
         end: Done | Ending = report.value if report.kind == "D" else ending_from_json(report.value)
-        self.dispatch.learn(end.run_seconds)
+        self.hands.learn(end.run_seconds)
         if isinstance(end, Done):
             if held.asked == DEADLINE:  # it swallowed the stop and went on: not a success
                 held.killed = True
@@ -110,7 +110,7 @@ class Reports:
         for held in running:
             child.finished(held.fence)
             self._account(held, code, shared=bool(culprits) or len(running) > 1, ours=ours)
-        self.dispatch.put_back(back)
+        self.hands.put_back(back)
 
     def _account(self, held: Held, code: int, *, shared: bool, ours: bool) -> None:
         held.killed = held.started is not None
@@ -120,7 +120,7 @@ class Reports:
             self.settler.add(held, stopped(held, held.asked, code))
         elif held.started is None:
             held.child = None
-            self.dispatch.put_back([held])
+            self.hands.put_back([held])
         elif shared or ours:
             # A neighbour's stop took it down, or one of several crashed and which cannot be told: none is charged, and
             # each is tried alone next.

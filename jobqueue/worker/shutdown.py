@@ -70,7 +70,7 @@ class Shutdown:
             self._asked > 1 or now - self._since > worker.options.shutdown_timeout.total_seconds()
         ):
             self._cut_off(now)
-        worker.dispatch.release_unstarted()
+        worker.hands.release_unstarted()
         idle = not len(worker.held) and worker.settler.idle and not worker.claimer.busy
         if idle and (self._cut_at is not None or not worker.reports.owes_signals):
             return FORCED if self.cut else GRACEFUL

@@ -36,6 +36,7 @@ from jobqueue.signals import worker_started, worker_stopped
 from .births import Births
 from .dispatch import Dispatch
 from .endings import new_ending
+from .handout import HandOut
 from .holding import Held, HeldJobs
 from .lease import Heartbeat
 from .options import WorkerOptions
@@ -84,10 +85,11 @@ class Supervisor:
         self.reports = Reports(self.pool, self.held, limit=LineBudget(LOG_LINES_A_SECOND))
         self.stops = Stops(self.pool, self.held, self.settings)
         self.settler = Settler(self.settling, self.held, worker_id=options.worker_id, verdict=self._verdict)
+        self.hands = HandOut(self.pool, self.held, self.settler, began=self._began)
         self.dispatch = self._make_dispatch()
         self.dispatch.budget = options.max_jobs
-        self.reports.settler, self.reports.dispatch, self.reports.stops = self.settler, self.dispatch, self.stops
-        self.stops.put_back = self.dispatch.put_back
+        self.reports.settler, self.reports.hands, self.reports.stops = self.settler, self.hands, self.stops
+        self.stops.put_back = self.hands.put_back
         heartbeat_timeout = max(timedelta(seconds=0.5), options.lease / 6 - timedelta(milliseconds=100))
         self.heartbeat = Heartbeat(
             self._session("lease", heartbeat_timeout),
@@ -113,7 +115,7 @@ class Supervisor:
         return Dispatch(
             self.claimer,
             plan=self.plan,
-            pool=self.pool,
+            hands=self.hands,
             held=self.held,
             settler=self.settler,
             settings=self.settings,
@@ -121,8 +123,10 @@ class Supervisor:
             lease=self.options.lease,
             poll=self.options.poll,
             mark_idle=self._mark_idle,
-            began=lambda held: self.stops.began(held, time.monotonic()),
         )
+
+    def _began(self, held: Held) -> None:
+        self.stops.began(held, time.monotonic())
 
     def _session(self, role: str, timeout: timedelta | None = None) -> Session:
         name = f"jobqueue {role} {self.options.worker_id}"
@@ -193,6 +197,7 @@ class Supervisor:
         while True:
             now = time.monotonic()
             self.births.fill(now)
+            self.hands.pump(now)
             self.dispatch.pump(now)
             self.settler.pump(nothing_runs=self._nothing_runs())
             if (
@@ -205,7 +210,7 @@ class Supervisor:
             if code is not None:
                 return code
             self._report_progress(now)
-            if self.dispatch.well_fed:
+            if self.hands.well_fed:
                 time.sleep(GATHER_SECONDS)  # every child has work for longer: many reports are read as cheaply as one
             self._wait = self._timeout(time.monotonic())
             events = self.selector.select(self._wait)
@@ -234,14 +239,14 @@ class Supervisor:
         self.stops.check(now)
         for child in self.stops.oversized:
             if not child.retiring:
-                self.dispatch.put_back_retired(child)
+                self.hands.put_back_retired(child)
         self.stops.oversized.clear()
         self.reports.send_notices()
         for child in list(self.pool.children.values()):
             if child.retiring and not child.queue:
                 child.close_inbox()
             elif child.served >= self.settings.CHILD_MAX_JOBS and not child.retiring:
-                self.dispatch.put_back_retired(child)
+                self.hands.put_back_retired(child)
         if now >= self._watch_at:
             self._watch_at = now + WATCH_SECONDS
             for session in self._sessions():
@@ -265,6 +270,7 @@ class Supervisor:
 
     def _timeout(self, now: float) -> float:
         times = [
+            self.hands.next_at(now),
             self.dispatch.next_at(now),
             self.settler.next_at(),
             self.stops.next_at(now),
@@ -274,7 +280,7 @@ class Supervisor:
         return max(0.0, min([LONGEST_WAIT, *(when - now for when in times if when is not None)]))
 
     def _nothing_runs(self) -> bool:
-        return not self.dispatch.local and not any(child.queue for child in self.pool.children.values())
+        return not self.hands.local and not any(child.queue for child in self.pool.children.values())
 
     # -- from other threads ---------------------------------------------------------------------------------------
 

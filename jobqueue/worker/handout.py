@@ -1,0 +1,185 @@
+"""Hand claimed jobs to the children, and take back in time what waits behind one that turns out long.
+
+How far ahead a child is given work is learnt from how long jobs take: a place is a slot, `depth` times over where jobs
+are short, so that no-ops are claimed by the hundred and ten-second jobs one a slot. What waits behind a long job is
+taken back, for another child or, within 200 ms and through the database, another worker.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+from jobqueue.managers import Release
+
+from .holding import Held, HeldJobs
+from .pool import Child, Pool
+
+if TYPE_CHECKING:
+    from .settle import Settler
+
+AHEAD_SECONDS = 0.03  # how much work a child is given ahead
+DEEPEST = 200
+LONG_SECONDS = 0.05  # a job that has run so long has nothing given behind it
+RECALL_SECONDS = 0.06
+RELEASE_SECONDS = 0.06
+
+
+class HandOut:
+    """The jobs between claim and child: what is here, who gets it, what comes back."""
+
+    def __init__(self, pool: Pool, held: HeldJobs, settler: Settler, *, began: Callable[[Held], None]) -> None:
+        self._pool, self._held, self._settler, self._began = pool, held, settler, began
+        self.local: deque[tuple[Held, float]] = deque()  # claimed, not given to a child; and since when
+        self.mean_seconds: float | None = None  # of a run, of late
+
+    def add(self, item: Held, now: float) -> None:
+        """Take a job that was claimed."""
+        self.local.append((item, now))
+
+    def next_at(self, now: float) -> float | None:
+        """Return when pump() should be called at the latest."""
+        waits = self.local or any(child.waiting() for child in self._pool.children.values())
+        return now + RECALL_SECONDS / 2 if waits else None
+
+    def pump(self, now: float) -> None:
+        """Hand out what is here, take back what waits behind long jobs, give up what no child can begin soon."""
+        self._recall(now)
+        self.hand_out(now)
+        self._release_stale(now)
+
+    @property
+    def depth(self) -> int:
+        """How many jobs a slot may hold, from the mean run time of late."""
+        if self.mean_seconds is None:
+            return 1
+        return max(1, min(DEEPEST, int(AHEAD_SECONDS / max(self.mean_seconds, 1e-6))))
+
+    def learn(self, run_seconds: float) -> None:
+        """Take the run time of an ended job into the mean: longer ones weigh more than shorter ones."""
+        mean = self.mean_seconds
+        if mean is None:
+            self.mean_seconds = run_seconds
+        else:
+            self.mean_seconds = mean + (run_seconds - mean) * (0.3 if run_seconds > mean else 0.1)
+
+    def _room(self, child: Child, depth: int, now: float) -> int:
+        """Return how many more jobs a child may be given."""
+        if not child.accepts():
+            return 0
+        for held in child.running():
+            if held.started is not None and now - held.started > LONG_SECONDS:
+                depth = 1
+        return max(0, child.slots * (depth if child.pid is not None else 1) - len(child.queue))
+
+    def free(self, now: float) -> tuple[int, int]:
+        """Return (places free now, places in all)."""
+        depth = self.depth
+        free = sum(self._room(child, depth, now) for child in self._pool.children.values()) - len(self.local)
+        return max(0, free), self._pool.slots * depth
+
+    @property
+    def well_fed(self) -> bool:
+        """Whether every child has more short jobs waiting than it will run in the next few milliseconds."""
+        enough = self.depth // 4
+        return enough > 1 and all(child.waiting() > enough for child in self._pool.children.values())
+
+    @property
+    def starving(self) -> bool:
+        """Whether a slot has nothing to do."""
+        return any(child.accepts() and len(child.queue) < child.slots for child in self._pool.children.values())
+
+    def put_back(self, items: Iterable[Held]) -> None:
+        """Take jobs that a child did not begin, ahead of all others."""
+        now = time.monotonic()
+        self.local.extendleft((item, now) for item in reversed(list(items)))
+
+    def hand_out(self, now: float) -> None:
+        """Give local jobs to the children with the most room."""
+        depth = self.depth
+        kept: deque[tuple[Held, float]] = deque()
+        rooms = {key: self._room(child, depth, now) for key, child in self._pool.children.items()}
+        while self.local:
+            item, since = self.local.popleft()
+            if item.lost or item.ended:
+                if item.lost:
+                    self._held.remove(item)
+                continue
+            if not self._give(item, rooms):
+                kept.append((item, since))
+                if not any(rooms.values()):
+                    break
+        kept.extend(self.local)
+        self.local = kept
+
+    def _give(self, item: Held, rooms: dict[str, int]) -> bool:
+        children = self._pool.children
+        alone = self._runs_alone(item)
+        if alone:
+            empty = [key for key, room in rooms.items() if room and not children[key].queue]
+            if not empty:
+                self._save_one(rooms)
+                return False
+            child = children[empty[0]]
+            memory = item.policy.limits.memory_bytes if item.policy else None
+            if memory and child.too_fat_for(memory):
+                self.put_back_retired(child)
+                rooms[child.key] = 0
+                return False
+        else:
+            key = max(rooms, key=rooms.__getitem__, default=None)
+            if key is None or rooms[key] <= 0:
+                return False
+            child = children[key]
+        if not child.give(item):
+            rooms[child.key] = 0
+            return False
+        rooms[child.key] = 0 if alone else rooms[child.key] - 1
+        if alone:
+            child.alone = item
+        for begun in child.mark_started() if len(child.queue) <= child.slots else ():
+            self._began(begun)
+        return True
+
+    def _save_one(self, rooms: dict[str, int]) -> None:
+        """Keep the child that will be empty first from getting more: a job that runs alone must have its turn."""
+        candidates = [key for key, room in rooms.items() if room]
+        if candidates:
+            rooms[min(candidates, key=lambda key: len(self._pool.children[key].queue))] = 0
+
+    def put_back_retired(self, child: Child) -> None:
+        """Retire a child, and keep what it had not begun."""
+        self.put_back(self._pool.retire(child))
+
+    def _runs_alone(self, item: Held) -> bool:
+        if item.policy is not None and item.policy.limits.memory_bytes:
+            return True
+        # After a crash that several jobs of one child shared, each is tried alone, so that the culprit is found.
+        return self._pool.threads > 1 and item.job.interruptions > 0
+
+    def _recall(self, now: float) -> None:
+        for child in self._pool.children.values():
+            if child.waiting() and any(
+                held.started is not None and now - held.started > RECALL_SECONDS for held in child.running()
+            ):
+                self.put_back(child.recall())
+
+    def _release_stale(self, now: float) -> None:
+        """Give back to the database what no child of this worker can begin soon."""
+        while self.local and now - self.local[0][1] > RELEASE_SECONDS:
+            item, _ = self.local.popleft()
+            if item.lost:
+                self._held.remove(item)
+            elif not item.ended:
+                self._settler.add(item, Release(*item.fence))
+
+    def release_unstarted(self) -> None:
+        """Give back everything that no handler has begun."""
+        for child in self._pool.children.values():
+            self.put_back(child.recall())
+        while self.local:
+            item, _ = self.local.popleft()
+            if not item.ended:
+                self._settler.add(item, Release(*item.fence))
