@@ -74,6 +74,7 @@ class Child:
         # Reentrant: with one slot the stop signal may find its own thread inside.
         self._stop_lock = threading.RLock()
         self._verdicts: dict[tuple[int, int], int] = {}
+        self._announcing: set[tuple[int, int]] = set()  # those whose receivers are called before the slot is free
         self._spawned = self._forked = self._has_lost_threads = False
         self._loop = SharedLoop()
         self._executor = Executor(
@@ -81,6 +82,7 @@ class Child:
             reporter=self,
             settle=self._settle,
             guard=self._guard,
+            began=lambda work: self._send(frame("B", work[:2])),
             cpu_clock=time.thread_time if slots > 1 else time.process_time,
             run_coroutine=self._run_on_loop if slots > 1 else run_alone,
         )
@@ -127,6 +129,9 @@ class Child:
         try:
             self._executor.execute(item)
         finally:
+            if item[:2] in self._announcing:
+                self._announcing.discard(item[:2])
+                self._send(frame("A", item[:2]))
             self._armed.pop(item[:2], None)
             tidy_connections()
             if self._spawned or has_children():
@@ -173,6 +178,7 @@ class Child:
         if not waits:
             return None
         key = work[:2]
+        self._announcing.add(key)
         poll = select.poll()
         poll.register(self._control, select.POLLIN)
         while key not in self._verdicts:

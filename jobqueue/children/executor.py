@@ -41,7 +41,7 @@ from jobqueue.payloads import encode_result
 from jobqueue.registry import registry
 from jobqueue.states import Status
 
-from .announcing import has_receivers, send_signal, signal_for
+from .announcing import send_signal, signal_for
 from .context import Context, Reporter
 
 if TYPE_CHECKING:
@@ -54,6 +54,7 @@ class Executor:
     """Runs handlers for one worker.
 
     `settle` makes an end final and returns the job's status then, or None: refused, or nobody listens for it.
+    `began` tells that the handler begins only now, where receivers were called before it.
     `guard` wraps the handler's call only: inside it, the run may be stopped.
     """
 
@@ -64,10 +65,12 @@ class Executor:
         reporter: Reporter,
         settle: Callable[[Work, Done | Ending | Release | None], int | None],
         guard: Callable[[Work], AbstractContextManager[Any]] = lambda _: nullcontext(),
+        began: Callable[[Work], None] = lambda _: None,
         cpu_clock: Callable[[], float] = time.process_time,
         run_coroutine: Callable[[Any], Any] = asyncio.run,
     ) -> None:
         self._worker_id, self._reporter, self._settle, self._guard = worker_id, reporter, settle, guard
+        self._began = began
         self._cpu_clock, self._run_coroutine = cpu_clock, run_coroutine
 
     def execute(self, work: Work) -> None:
@@ -88,8 +91,9 @@ class Executor:
             if broken is not None:
                 self._end(run, run.over_input(broken))
                 return
-            if has_receivers(signals.job_started, handler.name):
+            if signals.job_started.receivers:
                 _send(signals.job_started, run)
+                self._began(work)
             with self._guard(work):
                 value = self._call(handler, run.context, payload)
             done = run.done(value)

@@ -191,7 +191,9 @@ def main() -> None:
     name_connections(config["worker_id"])
     table = registry.policies() | {
         "receivers": [
-            name for name in ("job_retrying", "job_dead", "job_cancelled") if getattr(signals, name).receivers
+            name
+            for name in ("job_started", "job_retrying", "job_dead", "job_cancelled")
+            if getattr(signals, name).receivers
         ]
     }
     connections.close_all()

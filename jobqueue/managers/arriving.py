@@ -78,9 +78,6 @@ class Arrival(NamedTuple):
     delay: timedelta | None = None
 
 
-_make = Arrival._make
-
-
 def arrive(
     job_type: str,
     payload: Mapping[str, Any] | None = None,
@@ -169,7 +166,7 @@ def _plain_arrival(spec: object, known: dict[str, Terms]) -> Arrival | None:
     text = encode_flat(payload, limit)
     if text is None:
         return None
-    return _make((name, queue, priority, max_attempts, payload, text, len(text), None, "", None, None))
+    return Arrival._make((name, queue, priority, max_attempts, payload, text, len(text), None, "", None, None))
 
 
 def _arrival(spec: object, index: int) -> Arrival:

@@ -172,8 +172,10 @@ class Batch:
     def __init__(self, cursor: CursorWrapper, arrivals: Sequence[Arrival], make: Make) -> None:
         self._cursor, self._arrivals, self._make = cursor, arrivals, make
         cursor.execute(sql.RESERVE_IDS, {"take": len(arrivals)})
-        row: tuple[list[int], datetime] = cursor.fetchone()
-        self._ids, self.now = row
+        row: tuple[int, list[int] | None, datetime] = cursor.fetchone()
+        first, ids, self.now = row
+        # Others may have taken ids from the sequence in between; then, and only then, there is a list of them.
+        self._ids: Sequence[int] = range(first, first + len(arrivals)) if ids is None else ids
         self._now_text = self.now.isoformat()
         self._horizon = self.now + soon()
         self.jobs: list[Job | None] = [None] * len(arrivals)

@@ -84,7 +84,7 @@ class Dispatch:
         self._mark_idle, self._hands = mark_idle, hands
         self.claims = Claims(thread.session.run, worker_id=worker_id, lease=lease)
         self.policies = PolicyTable({})
-        self.closed = False  # no further claims: the worker stops, or has claimed all it was asked to
+        self.stopped = False  # no further claims: the worker stops
         self.budget: int | None = None  # how many more jobs may be claimed (--max-jobs)
         self.claimed_at: float | None = None  # monotonic time of the last good claim loop
         self.found_nothing = False  # the last claim looked everywhere and found nothing
@@ -114,6 +114,16 @@ class Dispatch:
         """Forget that nothing was found: a job that has just ended may have enqueued others."""
         self.found_nothing = False
         self._next_at = 0.0
+
+    @property
+    def closed(self) -> bool:
+        """Whether nothing more is claimed: the worker stops, or has claimed all it was asked to."""
+        return self.stopped or (self.budget is not None and self.budget <= 0)
+
+    def refund(self) -> None:
+        """Count a claimed job as not claimed: it was given back before its handler began."""
+        if self.budget is not None:
+            self.budget += 1
 
     def next_at(self, now: float) -> float | None:
         """Return when pump() should be called at the latest."""
@@ -174,7 +184,6 @@ class Dispatch:
         self.claimed_at = result.at
         if self.budget is not None:
             self.budget -= len(result.held)
-            self.closed = self.closed or self.budget <= 0
         for item in result.held:
             self._admit(item, now)
         if result.short and not self._short:

@@ -33,6 +33,7 @@ class Held:
     lost: bool = False
     killed: bool = False  # its child cannot tell its end: another one sends its signal
     waits: str | None = None  # the child that waits for the verdict
+    announcing: bool = False  # ended, and receivers of a signal are being called
     peak_memory: int | None = None
     costs: tuple[CostLine, ...] = ()
 

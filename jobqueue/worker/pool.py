@@ -32,6 +32,7 @@ class Child:
     dead: bool = False
     closed: bool = False
     alone: Held | None = None
+    awaiting: int = 0  # of the queue: have ended and wait for their verdict, or are being told of
     notices: int = 0  # signals that it has still to send
     unsent: list[Notice] = field(default_factory=list)  # taken back before it had begun: for another child
     queue: dict[tuple[int, int], Held] = field(default_factory=dict)

@@ -41,7 +41,7 @@ class QueuePlan:
             except InvalidName as error:
                 msg = f"--queues {text!r}: {error}"
                 raise ConfigurationError(msg) from error
-            if colon and (not number.isdigit() or int(number) < 1):
+            if colon and (not number.isdecimal() or int(number) < 1):
                 msg = f"--queues {text!r}: {part!r} must be name:slots with at least 1 slot"
                 raise ConfigurationError(msg)
             if name in plan.named:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections import deque
 from collections.abc import Callable
 from datetime import timedelta
@@ -46,6 +47,10 @@ class Reports:
             if report.kind in "DERX":
                 self._ended(child, report)
                 ended = True
+            elif report.kind == "A":  # the receivers of a signal have been called: only now is the slot free
+                child.finished((report.id, report.lease_epoch))
+                child.awaiting -= 1
+                ended = True
             else:
                 self._note(child, report)
         if ended:
@@ -57,6 +62,9 @@ class Reports:
         if report.kind == "C" and held is not None:
             component, unit, amount = report.value
             held.costs += (CostLine(component, unit, Decimal(amount)),)
+        elif report.kind == "B" and held is not None and held.asked is None:
+            held.started = time.monotonic()
+            self.stops.began(held, held.started, first=False)
         elif report.kind == "P":
             self._held.note_progress((report.id, report.lease_epoch), report.value)
         elif report.kind == "S":
@@ -69,7 +77,10 @@ class Reports:
 
     def _ended(self, child: Child, report: Report) -> None:
         fence = (report.id, report.lease_epoch)
-        child.finished(fence)
+        if report.waits:
+            child.awaiting += 1
+        else:
+            child.finished(fence)
         self.ended += 1
         held = self._held.get(*fence)
         if held is None or held.lost or report.kind == "X":
@@ -179,8 +190,9 @@ class Reports:
 
     @property
     def owes_signals(self) -> bool:
-        """Whether signals of killed children are still to be sent."""
-        return bool(self._notices) or any(child.notices for child in self._pool.children.values())
+        """Whether signals are still being sent, or those of killed children are still to be."""
+        children = self._pool.children.values()
+        return bool(self._notices) or any(child.notices or child.queue for child in children)
 
 
 def _seconds(value: float | None) -> timedelta | None:

@@ -88,7 +88,7 @@ class Shutdown:
 
     def _begin(self, now: float) -> None:
         self._since = now
-        self._worker.dispatch.closed = True
+        self._worker.dispatch.stopped = True
         logger.info("worker stopping worker=%s jobs=%s", self._worker.options.worker_id, len(self._worker.held))
 
     def _cut_off(self, now: float) -> None:

@@ -32,6 +32,7 @@ class Stops:
         self._pool, self._held, self._settings = pool, held, settings
         self._leases_at = self._limited_at = self._sizes_at = 0.0
         self.oversized: list[Child] = []
+        self.hears_begin = False  # children tell when a handler begins: the receivers of job_started come before it
         self.put_back: Callable[[Iterable[Held]], None] = lambda _: None
 
     def next_at(self, now: float) -> float | None:
@@ -39,7 +40,7 @@ class Stops:
         times = [self._leases_at] if len(self._held) else []
         for child in self._pool.children.values():
             for held in child.running():
-                due = held.deadline if held.asked is None else held.kill_at
+                due = held.deadline if held.asked is None or held.ended else held.kill_at
                 if due is not None:
                     times.append(due)
                 if child.alone is not None:
@@ -65,9 +66,9 @@ class Stops:
                 if held.deadline is not None:
                     held.deadline += seconds
 
-    def began(self, held: Held, now: float) -> None:
-        """Set the deadline of a job whose handler has just started."""
-        duration = held.policy.limits.duration if held.policy else None
+    def began(self, held: Held, now: float, *, first: bool = True) -> None:
+        """Set the deadline of a job whose handler has just started, or is about to once receivers have been called."""
+        duration = held.policy.limits.duration if held.policy and not (self.hears_begin and first) else None
         held.deadline = now + (duration or self._settings.DEADLINE_SECONDS)
 
     def ask(self, held: Held, reason: str) -> None:
@@ -104,13 +105,24 @@ class Stops:
             self.put_back(child.recall())
 
     def _check_time(self, child: Child, held: Held, now: float) -> None:
-        if held.asked is not None:
+        if held.ended:
+            self._check_receivers(child, held, now)
+        elif held.asked is not None:
             if held.kill_at is not None and now >= held.kill_at:
                 held.kill_at = None
                 self._pool.launcher.kill(child.key)
         elif held.deadline is not None and now >= held.deadline:
             held.limit_hit = True
             self.ask(held, DEADLINE)
+
+    def _check_receivers(self, child: Child, held: Held, now: float) -> None:
+        """Bound the time that receivers of a signal take after an attempt's end: they hold its slot."""
+        if not held.announcing:
+            held.announcing, held.deadline = True, now + self._settings.DEADLINE_SECONDS
+        elif held.deadline is not None and now >= held.deadline:
+            held.deadline = None
+            logger.warning("receivers took too long, child killed job_id=%s", held.job.id)
+            self._pool.launcher.kill(child.key)
 
     def _check_leases(self) -> None:
         latest = boottime() + self._settings.lease_margin.total_seconds()

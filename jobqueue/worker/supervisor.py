@@ -27,7 +27,7 @@ from jobqueue.children.processes import trim_memory
 from jobqueue.conf import get_settings
 from jobqueue.listener import Listener
 from jobqueue.maintenance.loop import Maintenance
-from jobqueue.managers import Ending, Renewal
+from jobqueue.managers import Ending, Release, Renewal
 from jobqueue.managers.sessions import Session
 from jobqueue.outcomes import Outcome
 from jobqueue.registry import from_policies
@@ -184,6 +184,7 @@ class Supervisor:
         """Take the policy table of a zygote that has just started."""
         table = self.launcher.policies
         self.reports.receivers = set(table.pop("receivers", ()))
+        self.stops.hears_begin = "job_started" in self.reports.receivers
         self.dispatch.policies = policies = from_policies(table)
         for module, text in policies.failed.items():
             logger.error("handlers not imported module=%s error=%s", module, text.strip().split("\n")[-1])
@@ -280,7 +281,9 @@ class Supervisor:
         return max(0.0, min([LONGEST_WAIT, *(when - now for when in times if when is not None)]))
 
     def _nothing_runs(self) -> bool:
-        return not self.hands.local and not any(child.queue for child in self.pool.children.values())
+        return not self.hands.local and not any(
+            len(child.queue) > child.awaiting for child in self.pool.children.values()
+        )
 
     # -- from other threads ---------------------------------------------------------------------------------------
 
@@ -311,6 +314,8 @@ class Supervisor:
 
     def _verdict(self, held: Held, end: End, status: int | None) -> None:
         self.reports.verdict(held, end, status)
+        if isinstance(end, Release) and held.started is None:
+            self.dispatch.refund()
         if self.options.drain:
             self.dispatch.look_again()
 

@@ -100,7 +100,7 @@ def boom_in(context: Any, *, text: str, times: int = 1) -> None:
 
 
 @job("probe.flaky", max_attempts=5, backoff=Backoff(base=0.1, cap=0.2))
-def flaky(context: Any, *, failures: int) -> int:
+def flaky(context: Any, *, failures: int) -> Any:
     """Fail so many times, then succeed."""
     record(context, "start")
     if context.attempt <= failures:
@@ -148,7 +148,7 @@ def steep_backoff(context: Any) -> None:
 
 
 @job("probe.snooze_once")
-def snooze_once(context: Any) -> int:
+def snooze_once(context: Any) -> Any:
     """Be put off once: which run this is tells the lease epoch."""
     from jobqueue import Snooze
 

@@ -2,6 +2,7 @@
 
 import os
 import sys
+import time
 from typing import Any
 
 import psycopg
@@ -19,9 +20,16 @@ def record_signal(signal: Signal, sender: str, **arguments: Any) -> None:
         row = connection.execute("SELECT status FROM jobqueue_job WHERE id = %s", [arguments["job_id"]]).fetchone()
         handled = sys.exc_info()[1]
         connection.execute(
-            "INSERT INTO probe_effect (job_id, attempt, lease_epoch, pid, event, detail) VALUES (%s, %s, 0, %s, %s, %s)",
+            "INSERT INTO probe_effect (job_id, attempt, lease_epoch, pid, event, detail)"
+            " VALUES (%s, %s, 0, %s, %s, %s)",
             [arguments["job_id"], arguments["attempt"], os.getpid(), name, f"{row and row[0]} {handled!r}"],
         )
+
+
+def dawdle(signal: Signal, sender: str, **arguments: Any) -> None:
+    """Take a second, then record."""
+    time.sleep(1)
+    record_signal(signal, sender, **arguments)
 
 
 def raise_always(signal: Signal, sender: str, **arguments: Any) -> None:
@@ -31,7 +39,8 @@ def raise_always(signal: Signal, sender: str, **arguments: Any) -> None:
 
 def connect_receivers() -> None:
     """Connect what PROBE_RECEIVERS asks for, to every signal of a job."""
-    chosen = {"record": record_signal, "raise": raise_always}.get(os.environ.get("PROBE_RECEIVERS", ""))
+    known = {"record": record_signal, "raise": raise_always, "dawdle": dawdle}
+    chosen = known.get(os.environ.get("PROBE_RECEIVERS", ""))
     if chosen is not None:
         for name in NAMES:
             getattr(signals, name).connect(chosen, weak=False)

@@ -12,7 +12,7 @@ from .effects import record
 
 
 @job("probe.mark")
-def mark(context: Any, *, seconds: float = 0, **payload: Any) -> int:
+def mark(context: Any, *, seconds: float = 0, **payload: Any) -> Any:
     """Record the start, sleep, record the end."""
     record(context, "start")
     time.sleep(seconds)

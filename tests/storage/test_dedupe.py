@@ -1,6 +1,7 @@
 """Dedupe keys: one active job a key; None or the holder for those who come later; free again when it is finished."""
 
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -31,6 +32,15 @@ def test_a_finished_job_has_let_go_of_it(status: Status, make_job: MakeJob) -> N
     job, created = Job.objects.get_or_enqueue("probe.ok", {"n": 1}, dedupe_key="k", priority=3)
 
     assert (created, job.payload, job.priority) == (True, {"n": 1}, 3)
+
+
+def test_a_job_for_later_asks_for_the_key_too(make_job: MakeJob) -> None:
+    """Case C160. Guard: ON CONFLICT in insert_job."""
+    later = timedelta(hours=1)
+    holder = Job.objects.enqueue("probe.ok", dedupe_key="k", run_after=later)
+
+    assert Job.objects.enqueue("probe.ok", dedupe_key="k", run_after=later) is None
+    assert Job.objects.get_or_enqueue("probe.ok", dedupe_key="k", run_after=later) == (holder, False)
 
 
 def test_jobs_without_a_key_never_hold_one() -> None:

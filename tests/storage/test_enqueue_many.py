@@ -51,6 +51,17 @@ def test_the_answer_is_in_input_order_with_and_without_keys() -> None:
     assert [values(job) for job in jobs if job] == [values(Job.objects.get(pk=job.pk)) for job in jobs if job]
 
 
+def test_ids_that_others_took_in_between_are_left_out() -> None:
+    """Two bulk enqueues at once: neither may count on from its first id."""
+    with connection.cursor() as cursor:
+        cursor.execute("ALTER SEQUENCE jobqueue_job_id_seq INCREMENT BY 3")
+
+    jobs = Job.objects.enqueue_many([("probe.ok", {"n": n}) for n in range(4)])
+
+    assert [job.pk - jobs[0].pk for job in jobs] == [0, 3, 6, 9]
+    assert [Job.objects.get(pk=job.pk).payload["n"] for job in jobs] == [0, 1, 2, 3]
+
+
 def test_keyed_jobs_are_inserted_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(inserting, "CHUNK", 3)
     specs = [{"job_type": "probe.ok", "payload": {"n": n}, "dedupe_key": f"k{9 - n}"} for n in range(10)]

@@ -66,6 +66,14 @@ def test_the_earlier_error_keeps_its_class_and_fingerprint(make_job: MakeJob) ->
     assert Job.objects.get(pk=failed.pk).fingerprint == "abc"
 
 
+def test_leases_that_run_do_not_use_up_the_limit(leased: MakeJob, make_job: MakeJob) -> None:
+    """Guard: the expiry inside the limit, not only in the update."""
+    leased()
+    lost = make_job(expired=True)
+
+    assert list(Job.objects.reap(limit=1)) == [lost.pk]
+
+
 def test_reap_takes_a_batch_in_id_order(make_job: MakeJob) -> None:
     """Guard: LIMIT."""
     jobs = [make_job(expired=True) for _ in range(3)]

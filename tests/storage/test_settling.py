@@ -6,7 +6,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from django.db import DataError, OperationalError, transaction
+from django.db import OperationalError, transaction
 from django.db.models import Sum
 
 from jobqueue import sql
@@ -78,67 +78,6 @@ def test_a_done_job_keeps_what_its_run_took(leased: MakeJob) -> None:
     assert after.finished_at - after.run_started_at == timedelta(seconds=2)
     assert after.first_started_at == job.first_started_at
     assert (after.worker_id, after.lease_epoch) == ("worker-1", 1), "the worker is kept: a repeat is recognised by it"
-
-
-def test_without_costs_there_is_no_cost_row(leased: MakeJob) -> None:
-    finish(Done(leased().pk, 1))
-
-    assert not Cost.objects.exists()
-
-
-def test_costs_of_all_attempts_add_up_in_the_job_and_in_the_lines(make_job: MakeJob, end: End, quiet: None) -> None:
-    """Case C122: 0.10 and fails, 0.05 and is killed, 0.20 and is done."""
-    make_job(owner="lena", max_attempts=3)
-
-    (job,) = Job.objects.claim(worker_id="worker-1")
-    end(job, costs=[CostLine("llm", "USD", Decimal("0.10"))])
-    Job.objects.update(status=Status.PENDING)
-    (job,) = Job.objects.claim(worker_id="worker-1")
-    end(job, outcome=Outcome.CRASHED, exit_code=-9, costs=[CostLine("llm", "USD", Decimal("0.05"))])
-    Job.objects.update(status=Status.PENDING)
-    (job,) = Job.objects.claim(worker_id="worker-1")
-    finish(Done(job.pk, 3, costs=[CostLine("llm", "USD", Decimal("0.15")), CostLine("ocr", "USD", Decimal("0.05"))]))
-
-    job.refresh_from_db()
-    assert (job.cost_total, job.cost_last) == (Decimal("0.35"), Decimal("0.20"))
-    assert [row["cost"] for row in job.attempt_history()] == [Decimal("0.10"), Decimal("0.05"), Decimal("0.20")]
-    lines = Cost.objects.order_by("id").values_list("owner", "component", "unit", "amount")
-    assert list(lines) == [
-        ("lena", "llm", "USD", Decimal("0.10")),
-        ("lena", "llm", "USD", Decimal("0.05")),
-        ("lena", "llm", "USD", Decimal("0.15")),
-        ("lena", "ocr", "USD", Decimal("0.05")),
-    ]
-
-
-def test_totals_equal_the_sums_of_their_lines_to_the_last_digit(leased: MakeJob) -> None:
-    """Case C124: amounts below the stored places are rounded once, in line and total alike."""
-    amounts = [Decimal("0.000000004"), Decimal("0.000000005"), Decimal("1234.5678"), Decimal("-0.10")]
-    job = leased()
-
-    finish(Done(job.pk, 1, costs=[CostLine("llm", "USD", amount) for amount in amounts]))
-
-    job.refresh_from_db()
-    assert job.cost_total == Decimal("1234.46780001")
-    assert Cost.objects.aggregate(total=Sum("amount"))["total"] == job.cost_total
-
-
-def test_amounts_in_different_units_are_not_added_to_one_another(leased: MakeJob, settings: Any) -> None:
-    settings.JOBQUEUE = {**settings.JOBQUEUE, "COST_UNITS": ("EUR", "tokens")}
-    job = leased()
-
-    finish(Done(job.pk, 1, costs=[CostLine("llm", "EUR", Decimal("0.10")), CostLine("llm", "tokens", Decimal(4_000))]))
-
-    job.refresh_from_db()
-    assert job.cost_total == Decimal("0.10")
-    assert set(Cost.objects.values_list("unit", "amount")) == {("EUR", Decimal("0.10")), ("tokens", Decimal(4_000))}
-
-
-@pytest.mark.parametrize("amount", ["NaN", "Infinity", "1E12", "-1000000000000"])
-def test_an_amount_that_cannot_be_stored_is_refused_at_the_record(amount: str, leased: MakeJob) -> None:
-    """Case C124: rejected at record time, not at report time."""
-    with pytest.raises(DataError, match="cannot be stored"):
-        finish(Done(leased().pk, 1, costs=[CostLine("llm", "USD", Decimal(amount))]))
 
 
 def test_an_attempt_that_did_not_end_well_is_logged(leased: MakeJob, end: End) -> None:
@@ -353,41 +292,3 @@ def test_complete_inside_the_handlers_transaction_counts_and_charges(leased: Mak
     assert job.finished_at - job.run_started_at == timedelta(seconds=2)
     assert (Stat.objects.get().outcome, Stat.objects.get().run_seconds) == (Outcome.DONE, 2.0)
     assert (Cost.objects.get().owner, Cost.objects.get().amount) == ("lena", Decimal("0.30"))
-
-
-def test_a_failed_job_waits_as_its_own_type_says(leased: MakeJob) -> None:
-    """Case C76: backoff of the declaration, capped, never overflowing."""
-    job = leased(attempts=4_999, max_attempts=5_000)
-
-    Job.objects.fail(job, "boom")
-
-    job.refresh_from_db()
-    assert 600 <= (job.run_after - job.updated_at).total_seconds() <= 750
-
-
-def test_fail_takes_the_backoff_that_the_handler_declared(leased: MakeJob) -> None:
-    job = leased(job_type="probe.impatient")
-
-    Job.objects.fail(job, "boom")
-
-    job.refresh_from_db()
-    assert (job.run_after - job.updated_at).total_seconds() == pytest.approx(1.0)
-
-
-def test_fail_of_a_type_that_nobody_knows_takes_the_backoff_of_the_settings(leased: MakeJob) -> None:
-    job = leased(job_type="probe.gone")
-
-    Job.objects.fail(job, "boom")
-
-    job.refresh_from_db()
-    assert (job.run_after - job.updated_at).total_seconds() >= 5
-
-
-def test_an_explicit_delay_is_kept_to_the_second(leased: MakeJob) -> None:
-    """Case C79: a delay that a partner asked for is a lower bound."""
-    job = leased()
-
-    Job.objects.fail(job, "boom", delay=timedelta(seconds=10))
-
-    job.refresh_from_db()
-    assert job.run_after - job.updated_at == timedelta(seconds=10)

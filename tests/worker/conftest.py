@@ -133,10 +133,10 @@ def status() -> Callable[[Job], Status]:
 
 
 @pytest.fixture
-def wait_for() -> Callable[..., Job]:
+def wait_for() -> Callable[..., Any]:
     """Return the function that waits until a job has a status (DONE by default) and returns the job as it is then."""
 
-    def wait(job: Job, *wanted: Status, within: float = 15) -> Job:
+    def wait(job: Job, *wanted: Status, within: float = 15) -> Any:
         statuses = wanted or (Status.DONE,)
 
         def look() -> Job | None:

@@ -26,7 +26,7 @@ def children(pid: int) -> list[int]:
 
 def all_pids() -> list[int]:
     """Return every process."""
-    return [int(name) for name in os.listdir("/proc") if name.isdigit()]
+    return [int(path.name) for path in Path("/proc").iterdir() if path.name.isdigit()]
 
 
 def marked(mark: str) -> list[int]:
@@ -59,15 +59,15 @@ def resident_mb(pid: int) -> float:
     return 0.0
 
 
-def socket_inodes(pid: int) -> dict[str, str]:
-    """Return the sockets that a process has open: by inode, what they are connected to where that is TCP."""
-    found = {}
+def socket_inodes(pid: int) -> set[str]:
+    """Return the inodes of the sockets that a process has open."""
+    found = set()
     with contextlib.suppress(OSError):
-        for fd in os.listdir(f"/proc/{pid}/fd"):
+        for descriptor in Path(f"/proc/{pid}/fd").iterdir():
             with contextlib.suppress(OSError):
-                target = os.readlink(f"/proc/{pid}/fd/{fd}")
+                target = str(descriptor.readlink())
                 if target.startswith("socket:["):
-                    found[target[8:-1]] = fd
+                    found.add(target[8:-1])
     return found
 
 

@@ -54,7 +54,12 @@ def test_a_finish_that_fails_is_written_again(
 
 
 def test_a_finish_waits_for_a_database_that_is_away(
-    launch: Launch, enqueue: Enqueue, wait_for: WaitFor, effects: Effects, proxy: Forwarder, through_proxy: dict[str, str]
+    launch: Launch,
+    enqueue: Enqueue,
+    wait_for: WaitFor,
+    effects: Effects,
+    proxy: Forwarder,
+    through_proxy: dict[str, str],
 ) -> None:
     """C19: the connections are cut just before the handler returns, and come back within the lease."""
     proxy.open()
@@ -73,7 +78,12 @@ def test_a_finish_waits_for_a_database_that_is_away(
 
 
 def test_a_job_is_stopped_before_its_lease_runs_out_unrenewed(
-    launch: Launch, enqueue: Enqueue, wait_for: WaitFor, effects: Effects, proxy: Forwarder, through_proxy: dict[str, str]
+    launch: Launch,
+    enqueue: Enqueue,
+    wait_for: WaitFor,
+    effects: Effects,
+    proxy: Forwarder,
+    through_proxy: dict[str, str],
 ) -> None:
     """C36: cut off from the database, the first worker stops its handler before the second may start it."""
     proxy.open()
@@ -102,9 +112,7 @@ def terminate_all() -> int:
         return int(cursor.fetchone()[0])
 
 
-def test_cut_connections_come_back(
-    launch: Launch, enqueue: Enqueue, wait_for: WaitFor, effects: Effects
-) -> None:
+def test_cut_connections_come_back(launch: Launch, enqueue: Enqueue, wait_for: WaitFor, effects: Effects) -> None:
     """C25: every backend of two workers is ended five times; none exits, the long job ends once, new ones start."""
     workers = [launch("--processes", "1", LEASE_SECONDS=20) for _ in range(2)]
     finished([enqueue("orm") for _ in range(8)])
@@ -131,9 +139,7 @@ def roles() -> list[str]:
         return sorted(row[0] for row in cursor.fetchall())
 
 
-def test_no_database_socket_is_shared_between_processes(
-    launch: Launch, enqueue: Enqueue, effects: Effects
-) -> None:
+def test_no_database_socket_is_shared_between_processes(launch: Launch, enqueue: Enqueue, effects: Effects) -> None:
     """C28: neither between supervisor, zygote and children, nor between two children."""
     worker = launch("--processes", "3")
     finished([enqueue("orm") for _ in range(60)])
@@ -144,7 +150,7 @@ def test_no_database_socket_is_shared_between_processes(
     port = int(connection.settings_dict["PORT"])
     family = [worker.pid, worker.zygote, *worker.children]
     servers = processes.server_inodes(port)
-    found = {pid: servers & set(processes.socket_inodes(pid)) for pid in family}
+    found = {pid: servers & processes.socket_inodes(pid) for pid in family}
 
     assert found[worker.zygote] == set()
     assert len(found[worker.pid]) >= 5
@@ -152,9 +158,7 @@ def test_no_database_socket_is_shared_between_processes(
     assert len(every) == len(set(every))
 
 
-def test_connections_are_counted_and_named(
-    launch: Launch, enqueue: Enqueue, effects: Effects
-) -> None:
+def test_connections_are_counted_and_named(launch: Launch, enqueue: Enqueue, effects: Effects) -> None:
     """C70: five a worker and one a child, though jobs fail and children are killed; each tells role and worker."""
     worker = launch("--processes", "3")
     for round_ in range(3):
@@ -234,7 +238,17 @@ def garbage() -> object:
     ended = threading.Event()
 
     def send() -> None:
-        payloads = ["", "x" * 7000, "no such queue", "é;--", "!cancel", "!cancel someone-else", "!echo x", "\t\n", "a.b"]
+        payloads = [
+            "",
+            "x" * 7000,
+            "no such queue",
+            "é;--",
+            "!cancel",
+            "!cancel someone-else",
+            "!echo x",
+            "\t\n",
+            "a.b",
+        ]
         with psycopg.connect(database_conninfo(), autocommit=True) as raw:
             while not ended.is_set():
                 for payload in payloads:
@@ -248,9 +262,7 @@ def garbage() -> object:
     thread.join(10)
 
 
-def test_garbage_on_the_channel_is_ignored(
-    launch: Launch, enqueue: Enqueue, garbage: object
-) -> None:
+def test_garbage_on_the_channel_is_ignored(launch: Launch, enqueue: Enqueue, garbage: object) -> None:
     """C167: a hint is a hint; thousands of false ones cost no line in the log and no job."""
     worker = launch("--processes", "1")
 

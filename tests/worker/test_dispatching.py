@@ -30,7 +30,9 @@ def test_nothing_waits_behind_a_long_job(launch: Launch, enqueue: Enqueue, wait_
     """Jobs given ahead to a child whose job turns out long are run by the other within 200 ms or so."""
     launch("--processes", "2", LEASE_SECONDS=60)
     finished([enqueue("ok") for _ in range(300)])  # short jobs: many are given ahead
-    specs = [("probe.ok", {})] * 40 + [("probe.mark", {"seconds": 4})] + [("probe.mark", {})] * 100
+    specs: list[tuple[str, dict[str, float]]] = (
+        [("probe.ok", {})] * 40 + [("probe.mark", {"seconds": 4})] + [("probe.mark", {})] * 100
+    )
     jobs = Job.objects.enqueue_many(specs)
     long, short = jobs[40], jobs[41:]
 
@@ -51,7 +53,7 @@ def test_nothing_waits_behind_a_long_job_that_holds_the_gil(
     """C35: what was given ahead is taken back without the child's help."""
     launch("--processes", "2", LEASE_SECONDS=60)
     finished([enqueue("ok") for _ in range(200)])
-    jobs = Job.objects.enqueue_many([("probe.mark_hold_gil", {"seconds": 3})] + [("probe.mark", {})] * 50)
+    jobs = Job.objects.enqueue_many([("probe.mark_hold_gil", {"seconds": 3}), *(("probe.mark", {}) for _ in range(50))])
 
     assert {job.status for job in finished([job for job in jobs[1:] if job], within=2.5)} == {Status.DONE}
     assert jobs[0] is not None

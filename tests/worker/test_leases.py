@@ -157,7 +157,7 @@ def test_a_killed_child_costs_its_job_one_attempt(
 def test_a_killed_supervisor_takes_everything_with_it(
     launch: Launch, enqueue: Enqueue, wait_for: WaitFor, effects: Effects
 ) -> None:
-    """C12: no effect of the old process after two seconds, nor beside the next run; programs it started are dead too."""
+    """C12: no effect of the old process after two seconds; the programs that it started are dead, too."""
     first = launch("--processes", "2", LIMITS={"probe.leftovers": {"duration": 60}})
     job = enqueue("step_loop", seconds=4)
     enqueue("leftovers", kind="session", wait=50)

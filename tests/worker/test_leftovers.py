@@ -30,7 +30,7 @@ def test_programs_left_by_a_good_job_are_killed(
 
     for kind in KINDS:
         assert wait_for(enqueue("leftovers", kind=kind, _max_attempts=1)).outcome == Outcome.DONE
-        until(lambda: programs(worker, effects) == [], within=2, what=f"no program left of {kind}")  # noqa: B023
+        until(lambda: programs(worker, effects) == [], within=2, what=f"no program left of {kind}")
 
 
 def test_programs_of_a_job_past_its_deadline_are_killed(
@@ -42,7 +42,7 @@ def test_programs_of_a_job_past_its_deadline_are_killed(
     for kind in KINDS:
         job = enqueue("leftovers", kind=kind, wait=30, _max_attempts=1)
         assert wait_for(job, Status.DEAD).outcome == Outcome.DEADLINE
-        until(lambda: programs(worker, effects) == [], within=2, what=f"no program left of {kind}")  # noqa: B023
+        until(lambda: programs(worker, effects) == [], within=2, what=f"no program left of {kind}")
 
 
 def test_programs_of_a_killed_child_are_killed(

@@ -89,3 +89,27 @@ def test_a_refused_end_sends_no_signal(launch: Launch, enqueue: Enqueue, effects
     assert [row.event for row in effects.all(job_id=job.pk)] == ["job_started", "start", "end"]
     assert processes.is_alive(worker.pid)
     Job.objects.filter(pk=job.pk).update(status=Status.DONE)
+
+
+def test_slow_receivers_cost_the_next_job_no_time_of_its_own(
+    launch: Launch, enqueue: Enqueue, wait_for: WaitFor, effects: Effects
+) -> None:
+    """C165: while a receiver is called the slot is taken; the next job's limit starts when its handler does."""
+    launch("--processes", "1", env={"PROBE_RECEIVERS": "dawdle"}, LIMITS={"probe.sleep": {"duration": 0.6}})
+    jobs = [enqueue("sleep", seconds=0.05, _max_attempts=1) for _ in range(2)]
+
+    assert [wait_for(job).attempts for job in jobs] == [1, 1]
+
+    effects.wait("job_done", times=2)
+
+
+def test_a_stop_waits_for_receivers(launch: Launch, enqueue: Enqueue, wait_for: WaitFor, effects: Effects) -> None:
+    """C40: the job is DONE, and what follows it is told before the worker ends."""
+    worker = launch("--processes", "1", env={"PROBE_RECEIVERS": "dawdle"})
+    job = enqueue("ok")
+    wait_for(job)
+
+    worker.stop()
+
+    assert worker.ends() == 0
+    assert effects.count("job_done", job_id=job.pk) == 1

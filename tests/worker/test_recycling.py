@@ -46,9 +46,7 @@ def test_a_child_that_grows_is_replaced(launch: Launch, enqueue: Enqueue) -> Non
 
 
 @pytest.mark.parametrize("processes_", [1, 2])
-def test_crashing_at_birth_is_no_loop(
-    launch: Launch, enqueue: Enqueue, wait_for: WaitFor, processes_: int
-) -> None:
+def test_crashing_at_birth_is_no_loop(launch: Launch, enqueue: Enqueue, wait_for: WaitFor, processes_: int) -> None:
     """C10: children that die with their first job are replaced twice a second, not as fast as they can be forked."""
     worker = launch("--processes", str(processes_))
     jobs = [enqueue("quits", code=7, _max_attempts=1) for _ in range(4)]

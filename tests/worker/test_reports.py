@@ -28,9 +28,7 @@ def test_costs_of_every_attempt_count(launch: Launch, enqueue: Enqueue, wait_for
     assert {component for component, _ in lines} == {"tokens", "result"}
 
 
-def test_progress_is_stored_and_outlives_the_attempt(
-    launch: Launch, enqueue: Enqueue, wait_for: WaitFor
-) -> None:
+def test_progress_is_stored_and_outlives_the_attempt(launch: Launch, enqueue: Enqueue, wait_for: WaitFor) -> None:
     launch("--processes", "1")
     job = enqueue("progress", seconds=1.6)
     expected = {"percent": 40, "message": "nearly half"}
@@ -60,7 +58,11 @@ def test_a_dead_letter_is_told_by_log_mail_and_function(
     """The owner gets the mail; the notification is a job of its own, in the same transaction."""
     notifiers = "jobqueue.notifiers.LogNotifier,jobqueue.notifiers.EmailNotifier,tests.probe.telling.tell"
     worker = launch(
-        env={"PROBE_MAIL": str(tmp_path / "mail"), "JOBQUEUE_NOTIFIERS": notifiers, "PROBE_TOLD": str(tmp_path / "told")}
+        env={
+            "PROBE_MAIL": str(tmp_path / "mail"),
+            "JOBQUEUE_NOTIFIERS": notifiers,
+            "PROBE_TOLD": str(tmp_path / "told"),
+        }
     )
     job = enqueue("boom", text="the reason", _max_attempts=1, _owner="owner@example.com")
 

@@ -27,9 +27,7 @@ def started_after(job: Job) -> float:
 def test_an_idle_worker_starts_a_job_at_once(launch: Launch, enqueue: Enqueue, wait_for: WaitFor) -> None:
     """C167: far from its poll, by the hint."""
     sleepy(launch)
-    waits = []
-    for _ in range(10):
-        waits.append(started_after(wait_for(enqueue("ok"), within=3)))
+    waits = [started_after(wait_for(enqueue("ok"), within=3)) for _ in range(10)]
 
     assert median(waits) < 0.05
     assert max(waits) < 0.5
@@ -55,9 +53,7 @@ def test_without_hints_the_poll_finds_the_job(launch: Launch, enqueue: Enqueue, 
     assert started_after(done) < 1.5
 
 
-def test_a_worker_whose_row_was_removed_is_woken_again(
-    launch: Launch, enqueue: Enqueue, wait_for: WaitFor
-) -> None:
+def test_a_worker_whose_row_was_removed_is_woken_again(launch: Launch, enqueue: Enqueue, wait_for: WaitFor) -> None:
     """C167: the mark that asks for hints comes back with the next heartbeat."""
     sleepy(launch)
     Worker.objects.all().delete()
@@ -66,9 +62,7 @@ def test_a_worker_whose_row_was_removed_is_woken_again(
     wait_for(enqueue("ok"), within=3)
 
 
-def test_a_listener_that_lost_its_connection_listens_again(
-    launch: Launch, enqueue: Enqueue, wait_for: WaitFor
-) -> None:
+def test_a_listener_that_lost_its_connection_listens_again(launch: Launch, enqueue: Enqueue, wait_for: WaitFor) -> None:
     """C60: jobs enqueued meanwhile are found when it is back."""
     sleepy(launch)
     with connection.cursor() as cursor:

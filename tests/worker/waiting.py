@@ -11,7 +11,7 @@ LOOK_EVERY_SECONDS = 0.02
 _never = threading.Event()
 
 
-def until(look: Callable[[], T], *, within: float = 10, what: str | Callable[[], str] = "") -> T:
+def until(look: Callable[[], T | None], *, within: float = 10, what: str | Callable[[], str] = "") -> T:
     """Return the first answer of look() that is true; fail with what was waited for, after `within` seconds."""
     give_up = time.monotonic() + within
     while True:
