@@ -87,11 +87,14 @@ class LeaseLost(JobQueueError):
 
 
 class InvalidTransition(JobQueueError):
-    """The job is not in a state that allows this change: nothing was changed. ``status`` None means no such job."""
+    """The job is not in a state that allows this change: nothing was changed. ``status`` None means no such job.
 
-    def __init__(self, job_id: int, status: Status | None, wanted: str) -> None:
+    ``reason`` says more where the status alone does not explain it: "blocked by #7" for a key that another job holds.
+    """
+
+    def __init__(self, job_id: int, status: Status | None, wanted: str, reason: str = "") -> None:
         state = "there is no such job" if status is None else f"its status is {status.name}"
-        super().__init__(f"job {job_id}: cannot {wanted}, {state}")
+        super().__init__(f"job {job_id}: cannot {wanted}, {reason or state}")
         self.job_id, self.status, self.wanted = job_id, status, wanted
 
 

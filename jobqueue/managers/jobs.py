@@ -121,7 +121,9 @@ class JobManager(EnqueueMixin, AttemptMixin):
         moving.explain_refused(self.run_sql, ids=wanted_ids, moved=moved, wanted=wanted)
         if single and moved.refused:
             status = self.using(self.write_db).filter(pk=wanted_ids[0]).values_list("status", flat=True).first()
-            raise InvalidTransition(wanted_ids[0], None if status is None else Status(status), wanted)
+            refused = moved.refused[wanted_ids[0]]
+            blocked = refused if status is not None and not refused.startswith("is ") else ""
+            raise InvalidTransition(wanted_ids[0], None if status is None else Status(status), wanted, blocked)
         return moved
 
     def _move_batch(self, ids: Sequence[int], moved: Moved, one_batch: Callable[[Sequence[int], Moved], None]) -> None:

@@ -98,9 +98,9 @@ class Shutdown:
         worker.settler.give_up_at = now + worker.settings.KILL_GRACE + LAST_SETTLE_SECONDS
         for child in worker.pool.children.values():
             for held in child.running():
-                if held.asked is None:
-                    self.cut += 1
-                worker.stops.ask(held, INTERRUPT)
+                if not held.ended:  # else only its receivers are being called
+                    self.cut += held.asked is None
+                    worker.stops.ask(held, INTERRUPT)
 
     def _hurry(self, now: float) -> int | None:
         """Give up what cannot be settled in time: the database is away, and the reaper will find it."""

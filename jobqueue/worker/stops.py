@@ -149,7 +149,7 @@ class Stops:
 
     def _check_limited(self, child: Child, held: Held) -> None:
         limit = held.policy.limits.memory_bytes if held.policy else None
-        if limit is None or child.pid is None or held.asked is not None:
+        if limit is None or child.pid is None or held.asked is not None or held.ended:
             return
         pids = [child.pid, *descendants_of(child.pid)]
         size = sum(map(resident_bytes, pids))

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from django.db import connection, transaction
 
+from jobqueue.exceptions import InvalidTransition
 from jobqueue.managers import jobs as manager
 from jobqueue.models import Job
 from jobqueue.states import Status
@@ -94,9 +95,9 @@ def test_an_older_job_of_the_key_that_is_done_blocks_nothing(make_job: MakeJob) 
 
 def test_one_id_that_is_blocked_is_an_error(make_job: MakeJob) -> None:
     dead = make_job(status=Status.DEAD, dedupe_key="k")
-    make_job(dedupe_key="k")
+    holder = make_job(dedupe_key="k")
 
-    with pytest.raises(Exception, match=f"job {dead.pk}: cannot redrive, its status is DEAD"):
+    with pytest.raises(InvalidTransition, match=f"job {dead.pk}: cannot redrive, blocked by #{holder.pk}$"):
         Job.objects.redrive(dead.pk)
 
 

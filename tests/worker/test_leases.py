@@ -17,69 +17,6 @@ from .waiting import until
 RECLAIMED_WITHIN = 2 * LEASE_SECONDS + 3
 
 
-def test_a_worker_that_stalled_past_its_lease_changes_nothing(
-    launch: Launch, enqueue: Enqueue, wait_for: WaitFor, effects: Effects
-) -> None:
-    """C01: the other worker's result stays; one line tells of the lost lease; the staller takes the next job."""
-    first = launch("--processes", "1")
-    job = enqueue("mark", seconds=2)
-    effects.wait("start")
-
-    first.signal_tree(signal.SIGSTOP)
-    second = launch("--processes", "1")
-    done = wait_for(job, within=RECLAIMED_WITHIN)
-    first.signal_tree(signal.SIGCONT)
-
-    first.says("lost lease")
-    first.says(f"lost lease job_id={job.pk}")
-    second.stop()
-    second.ends()
-    wait_for(enqueue("ok"))
-    after = Job.objects.get(pk=job.pk)
-    assert (after.status, after.worker_id, after.finished_at) == (Status.DONE, second.worker_id, done.finished_at)
-    assert after.attempts == 2
-    assert [row.lease_epoch for row in effects.all("start", job_id=job.pk)] == [1, 2]
-    assert [attempt.outcome for attempt in Attempt.objects.filter(job=job)] == [Outcome.LEASE_EXPIRED]
-    assert first.log.count("lost lease") == 1
-
-
-def test_jobs_of_a_killed_worker_run_again(
-    launch: Launch, enqueue: Enqueue, wait_for: WaitFor, effects: Effects
-) -> None:
-    """C05: each gets an attempt that names the lost worker, and all finish."""
-    first = launch("--processes", "2", "--threads", "2")
-    jobs = [enqueue("async_mark", seconds=1.5) for _ in range(4)]
-    effects.wait("start", times=4)
-    lost = first.worker_id
-
-    first.kill_all()
-    launch("--processes", "2", "--threads", "2")
-
-    for job in jobs:
-        assert wait_for(job, within=RECLAIMED_WITHIN).attempts == 2
-        attempt = Attempt.objects.get(job=job)
-        assert (attempt.outcome, attempt.worker_id) == (Outcome.LEASE_EXPIRED, lost)
-
-
-def test_a_restart_under_the_same_name_is_another_worker(
-    launch: Launch, enqueue: Enqueue, wait_for: WaitFor, effects: Effects
-) -> None:
-    """C07: the orphan of 'fixed-1' is taken back although 'fixed-1' is alive and busy."""
-    first = launch("--name", "fixed-1", "--processes", "1")
-    orphan = enqueue("mark", seconds=1)
-    effects.wait("start")
-    first.kill_all()
-
-    second = launch("--name", "fixed-1", "--processes", "2")
-    busy = [enqueue("sleep", seconds=0.2) for _ in range(20)]
-
-    assert wait_for(orphan, within=RECLAIMED_WITHIN).attempts == 2
-    assert second.worker_id.startswith("fixed-1-")
-    assert second.worker_id != first.worker_id
-    for job in busy:
-        wait_for(job)
-
-
 def test_a_worker_lost_in_the_last_attempt_leaves_a_dead_letter(
     launch: Launch, enqueue: Enqueue, wait_for: WaitFor, effects: Effects
 ) -> None:
@@ -95,22 +32,6 @@ def test_a_worker_lost_in_the_last_attempt_leaves_a_dead_letter(
     assert (dead.attempts, dead.outcome) == (1, Outcome.LEASE_EXPIRED)
     assert "worker lost" in dead.attempt_rows.get().error_text
     assert effects.count("start") == 1
-
-
-@pytest.mark.parametrize("kind", ["mark", "spin", "mark_hold_gil"])
-def test_a_job_longer_than_its_lease_runs_once(
-    launch: Launch, enqueue: Enqueue, wait_for: WaitFor, effects: Effects, kind: str
-) -> None:
-    """C33, C35: leases are renewed from outside of the job's process, whatever it computes or holds."""
-    launch("--processes", "1")
-    launch("--processes", "1")
-    job = enqueue(kind, seconds=LEASE_SECONDS * 1.4)
-
-    done = wait_for(job, within=LEASE_SECONDS * 3)
-
-    assert effects.count("start") == 1
-    assert (done.attempts, done.lease_epoch) == (1, 1)
-    assert (done.finished_at - done.run_started_at).total_seconds() > LEASE_SECONDS
 
 
 def test_a_job_that_another_worker_owns_now_is_stopped_and_writes_nothing(

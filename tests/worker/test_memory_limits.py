@@ -19,7 +19,7 @@ def test_a_job_over_its_memory_is_dead_at_once(
 ) -> None:
     """C97: in one go, in steps, in C, in another program: within 2 s, named for what it was; the neighbour goes on."""
     worker = launch("--processes", "2")
-    neighbour = enqueue("mark", seconds=3)
+    neighbour = enqueue("mark", seconds=1.5)
     before = processes.resident_mb(worker.pid)
     job = enqueue("alloc", mb=400, how=how, _max_attempts=3)
 

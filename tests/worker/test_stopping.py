@@ -12,7 +12,7 @@ from jobqueue.states import Status
 from . import processes
 from .effects import Effects
 from .forwarder import Forwarder
-from .kinds import Enqueue, Launch, StatusOf, WaitFor
+from .kinds import Enqueue, Launch, StatusOf
 from .waiting import until
 
 GRACEFUL, FORCED = 0, 3
@@ -39,27 +39,6 @@ def test_a_stop_waits_for_what_runs_and_gives_back_what_does_not(
     assert effects.count("start") == 2
     assert not Attempt.objects.exists()
     assert not Worker.objects.exists()
-
-
-def test_jobs_cut_off_by_deploys_are_interrupted_not_failed(
-    launch: Launch, enqueue: Enqueue, wait_for: WaitFor, effects: Effects
-) -> None:
-    """C42: released at once, uncharged, with an attempt row each; the last run is left alone and ends well."""
-    job = enqueue("tidy_stop", seconds=1.5, _max_attempts=2)
-    for restart in range(1, 4):
-        worker = launch("--processes", "1", SHUTDOWN_TIMEOUT=0.3)
-        effects.wait("start", times=restart)
-        worker.stop()
-        assert worker.ends(within=4) == FORCED
-        after = Job.objects.get(pk=job.pk)
-        assert (after.status, after.attempts, after.interruptions) == (Status.PENDING, 0, restart)
-
-    launch("--processes", "1")
-
-    done = wait_for(job)
-    assert (done.attempts, done.interruptions) == (1, 3)
-    assert [row.detail for row in effects.all("stopped")] == ["JobInterrupted"] * 3
-    assert {attempt.outcome for attempt in Attempt.objects.filter(job=job)} == {Outcome.INTERRUPTED}
 
 
 def test_interruptions_beyond_the_budget_are_charged(

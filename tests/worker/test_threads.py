@@ -35,7 +35,7 @@ def test_a_job_killed_for_its_deadline_interrupts_its_neighbours(
 ) -> None:
     """C45, C42: the culprit is charged; the others run again, uncharged."""
     launch("--processes", "1", "--threads", "4")
-    neighbours = [enqueue("mark", seconds=2.5, _max_attempts=1) for _ in range(3)]
+    neighbours = [enqueue("mark", seconds=1.5, _max_attempts=1) for _ in range(3)]
     effects.wait("start", times=3)
     culprit = enqueue("stubborn", how="native", _max_attempts=1)
 

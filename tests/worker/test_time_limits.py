@@ -103,22 +103,6 @@ def test_the_time_in_the_queue_does_not_count(launch: Launch, enqueue: Enqueue, 
     assert (done.claimed_at - done.created_at).total_seconds() > 1
 
 
-def test_the_time_while_everything_stood_still_does_not_count(
-    launch: Launch, enqueue: Enqueue, wait_for: WaitFor, effects: Effects
-) -> None:
-    """C165: frozen for longer than the limit, a job under its limit is no phantom time-out."""
-    worker = launch(LEASE_SECONDS=30, LIMITS={"probe.spin": {"duration": 2.5}})
-    job = enqueue("mark", seconds=1.5, _max_attempts=1)
-    other = enqueue("step_loop", seconds=5, _max_attempts=1)
-    limited = Job.objects.get(pk=job.pk)
-    effects.wait("step")
-
-    freeze(worker, 3)
-
-    wait_for(limited)
-    assert wait_for(other).attempts == 1
-
-
 def test_a_job_frozen_past_its_limit_goes_on_where_it_was(
     launch: Launch, enqueue: Enqueue, wait_for: WaitFor, effects: Effects
 ) -> None:

@@ -15,7 +15,7 @@ from .waiting import holds_for, until
 
 def sleepy(launch: Launch, **settings: object) -> None:
     """Start a worker that polls rarely, and wait until it sleeps."""
-    launch("--processes", "1", LEASE_SECONDS=60, POLL_SECONDS=30, **settings)
+    launch("--processes", "1", **{"LEASE_SECONDS": 60, "POLL_SECONDS": 30, **settings})
     until(lambda: Worker.objects.filter(idle_since__isnull=False).exists(), what="an idle worker")
 
 
@@ -55,7 +55,7 @@ def test_without_hints_the_poll_finds_the_job(launch: Launch, enqueue: Enqueue, 
 
 def test_a_worker_whose_row_was_removed_is_woken_again(launch: Launch, enqueue: Enqueue, wait_for: WaitFor) -> None:
     """C167: the mark that asks for hints comes back with the next heartbeat."""
-    sleepy(launch)
+    sleepy(launch, LEASE_SECONDS=12, POLL_SECONDS=10)
     Worker.objects.all().delete()
     until(lambda: Worker.objects.filter(idle_since__isnull=False).exists(), within=12, what="the mark")
 
