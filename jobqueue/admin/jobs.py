@@ -43,6 +43,10 @@ class JobAdmin(JobListAdmin):
     actions = (retry, discard, cancel, release)
     list_display = ("id", "job_type", "queue", "state", "tries", "error", "created", "moment")
     list_filter = ("status", QueueFilter, TypeFilter)
+    search_help_text = _(
+        "A number finds a job by its id; other text is looked for in key, owner, type, worker and error"
+        " of the newest 100,000 jobs."
+    )
     list_display_links = ("id",)
     change_form_template = "admin/jobqueue/job/change_form.html"
     offers_declared = True

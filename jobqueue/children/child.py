@@ -33,7 +33,7 @@ from .announcing import has_receivers, send_signal
 from .connections import drop_dead_connections, tidy_connections
 from .coroutines import SharedLoop, run_alone
 from .executor import Executor
-from .processes import MARKER, descendants_of, die_with_parent, has_children, kill
+from .processes import adopt_orphans, die_with_parent, end_descendants, has_children
 from .protocol import (
     CANCEL,
     DEADLINE,
@@ -53,9 +53,6 @@ STOPS: dict[str, type[JobStopped]] = {
     INTERRUPT: JobInterrupted,
     LEASE_LOST: JobLeaseLost,
 }
-SPAWNS = frozenset(
-    {"subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.spawn", "os.system", "pty.spawn"}
-)
 
 
 class Child:
@@ -75,7 +72,7 @@ class Child:
         self._stop_lock = threading.RLock()
         self._verdicts: dict[tuple[int, int], int] = {}
         self._announcing: set[tuple[int, int]] = set()  # those whose receivers are called before the slot is free
-        self._spawned = self._forked = self._has_lost_threads = False
+        self._forked = self._has_lost_threads = False
         self._loop = SharedLoop()
         self._executor = Executor(
             worker_id=worker_id,
@@ -86,8 +83,6 @@ class Child:
             cpu_clock=time.thread_time if slots > 1 else time.process_time,
             run_coroutine=self._run_on_loop if slots > 1 else run_alone,
         )
-        # None of its children is a child of the handler's making yet: a fork or spawn from here on is.
-        sys.addaudithook(self._audit)
         # A handler that forks and returns in both processes must not have two of them serve this inbox.
         os.register_at_fork(after_in_child=self._note_fork)
         signal.signal(STOP_SIGNAL, self._on_stop_signal)
@@ -134,7 +129,7 @@ class Child:
                 self._send(frame("A", item[:2]))
             self._armed.pop(item[:2], None)
             tidy_connections()
-            if self._spawned or has_children():
+            if has_children():
                 self._clear_leftovers(item)
             if self._has_lost_threads:
                 self._send(frame("T", item[:2]))
@@ -255,24 +250,12 @@ class Child:
     def _note_fork(self) -> None:
         self._forked = True
 
-    def _audit(self, event: str, _: object) -> None:
-        if event in SPAWNS:
-            self._spawned = True
-
     def _clear_leftovers(self, work: Work) -> None:
-        """Kill what the handler started and left running; orphans of it are the zygote's to find."""
-        self._spawned = False
+        """Kill what the handler started and left running, however it got away."""
         if self._slots > 1 and len(self._armed):
-            self._send(frame("L", work[:2]))  # whose they are cannot be told: retire
-            return
-        kill(descendants_of(os.getpid()))
-        for _ in range(200):
-            with contextlib.suppress(ChildProcessError):
-                os.waitpid(-1, os.WNOHANG)
-            if not has_children():
-                break
-            select.select([], [], [], 0.005)
-        self._send(frame("L", work[:2]))
+            self._send(frame("T", work[:2]))  # whose they are cannot be told
+        else:
+            end_descendants()
 
 
 def _raise_in(ident: int, error: type[JobStopped] | None) -> None:
@@ -306,7 +289,7 @@ def main(
     try:
         os.setpgid(0, 0)
         die_with_parent(zygote)
-        os.environ[MARKER] = f"{worker_id}/{key}"
+        adopt_orphans()  # so that whatever a handler leaves is found below this process
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
             # Not SIG_IGN: programs that a handler starts would inherit that, and could not be terminated.
             signal.signal(number, lambda *_: None)

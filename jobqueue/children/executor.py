@@ -155,7 +155,7 @@ class _Run:
     def ended(self, error: BaseException) -> Ending | Release | None:
         """Return how an attempt ends that raised; None when its lease is lost."""
         if isinstance(error, Snooze):
-            return Release(self.work.id, self.work.lease_epoch, error.delay)
+            return Release(self.work.id, self.work.lease_epoch, error.delay, costs=self.context.costs)
         if isinstance(error, JobLeaseLost):
             return None
         if isinstance(error, Discard):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import os
 import socket
 import subprocess
@@ -18,7 +19,10 @@ from jobqueue.exceptions import JobQueueError
 from .processes import adopt_orphans, children_of, end_descendants
 from .zygote import FD_VARIABLE
 
+logger = logging.getLogger("jobqueue.worker")
+
 BUFFER_BYTES = 1024 * 1024
+DEAF_SECONDS = 1.0
 READY_SECONDS = 120
 LOOK_SECONDS = 0.2  # how often a start looks whether it is still wanted
 
@@ -133,10 +137,6 @@ class Launcher:
         """Kill one child with its process group and all its descendants."""
         self._command({"op": "kill", "key": key})
 
-    def sweep(self, key: str) -> None:
-        """Kill the orphans that one child's handlers left."""
-        self._command({"op": "sweep", "key": key})
-
     def events(self) -> list[dict[str, Any]] | None:
         """Return what happened since the last call; None when the zygote is gone."""
         found: list[dict[str, Any]] = []
@@ -171,11 +171,19 @@ class Launcher:
         if self.control is None:
             return
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # its end is noticed by events()
-            self.control.setblocking(True)
+            self.control.settimeout(DEAF_SECONDS)
             try:
                 socket.send_fds(self.control, [json.dumps(command).encode()], fds or [])
+            except TimeoutError:
+                self.kill_zygote()
             finally:
                 self.control.setblocking(False)
+
+    def kill_zygote(self) -> None:
+        """Kill a zygote that does not obey (stopped, hung): its children die with it, and events() tells its end."""
+        if self._process is not None:
+            logger.error("the zygote does not obey: killing it with all children")
+            self._process.kill()
 
 
 def _first_word(sock: socket.socket, stopped: Callable[[], bool]) -> tuple[bytes, list[int]]:

@@ -16,7 +16,6 @@ from collections.abc import Collection, Iterable
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
-MARKER = "JOBQUEUE_CHILD"
 
 
 def trim_memory() -> None:
@@ -115,18 +114,7 @@ def end_descendants(spare: Collection[int] = ()) -> None:
         for pid in mine:
             with contextlib.suppress(ChildProcessError):
                 os.waitpid(pid, os.WNOHANG)
-        select.select([], [], [], 0.01)
-
-
-def belongs_to(pid: int, *, group: int, marker: str) -> bool:
-    """Tell whether a process was started under a child: it is in its group, or carries its mark in the environment."""
-    try:
-        if os.getpgid(pid) == group:
-            return True
-        with open(f"/proc/{pid}/environ", "rb") as file:
-            return f"{MARKER}={marker}".encode() in file.read().split(b"\0")
-    except OSError:
-        return False
+        select.select([], [], [], 0.005)
 
 
 def has_children() -> bool:

@@ -19,7 +19,7 @@ import sys
 import time
 from typing import Any
 
-from .processes import adopt_orphans, belongs_to, children_of, descendants_of, end_descendants, kill, kill_group
+from .processes import adopt_orphans, children_of, descendants_of, end_descendants, kill, kill_group
 
 FD_VARIABLE = "JOBQUEUE_ZYGOTE"
 COMMAND_BYTES = 4096
@@ -28,7 +28,7 @@ STALL_SECONDS = 1.5
 
 
 class Zygote:
-    """Serves the supervisor's commands: fork, signal, kill, sweep."""
+    """Serves the supervisor's commands: fork, signal, kill."""
 
     def __init__(self, control: socket.socket, worker_id: str, *, patience: float) -> None:
         self._control, self._worker_id = control, worker_id
@@ -78,8 +78,6 @@ class Zygote:
         key = command["key"]
         if command["op"] == "fork":
             self._fork(key, command["slots"], fds)
-        elif command["op"] == "sweep":
-            self._sweep(key)
         elif (pid := self._pids.get(key)) is not None:
             if command["op"] == "kill":
                 doomed = descendants_of(pid)  # listed before: orphans change their parent
@@ -115,23 +113,18 @@ class Zygote:
                 if pid == 0:
                     return
                 key = self._keys.pop(pid, None)
-                if key is not None:  # else an adopted orphan
-                    self._sweep(key)
+                self._end_orphans()
+                if key is not None:  # else an orphan
+                    kill_group(pid)
                     del self._pids[key]
                     ours = key in self._killed
                     self._killed.discard(key)
                     self._tell({"event": "exited", "key": key, "code": os.waitstatus_to_exitcode(status), "ours": ours})
 
-    def _sweep(self, key: str) -> None:
-        """Kill what a child's handlers left behind and this process adopted."""
-        group = self._pids.get(key)
-        if group is None:
-            return
-        if group not in self._keys:
-            kill_group(group)  # the child itself is dead
-        marker = f"{self._worker_id}/{key}"
+    def _end_orphans(self) -> None:
+        """Kill what a dead child's handlers left: a living child adopts its own, so whoever else is here is that."""
         for pid in children_of(os.getpid()):
-            if pid not in self._keys and belongs_to(pid, group=group, marker=marker):
+            if pid not in self._keys:
                 kill([*descendants_of(pid), pid])
 
     def _kill_children(self) -> None:

@@ -61,6 +61,7 @@ class ClaimedJob(NamedTuple):
     payload_bytes: int
     payload: str
     unknown_seconds: float | None
+    last_outcome: int | None  # how its last attempt ended
 
     @property
     def key(self) -> tuple[int, int, int]:

@@ -21,6 +21,7 @@ BEGIN
             PERFORM pg_notify(channel, new_queue)
                FROM jobqueue_worker
               WHERE idle_since IS NOT NULL AND queues && ARRAY[new_queue, '*']
+                AND heartbeat_at > statement_timestamp() - interval '1 minute' /* else killed in its sleep */
               LIMIT 1;
         EXCEPTION WHEN OTHERS OR query_canceled THEN
             RAISE LOG 'jobqueue: wake-up not sent: %', SQLERRM;

@@ -33,4 +33,5 @@ UPDATE jobqueue_job AS job
 RETURNING job.id, job.lease_epoch, job.job_type, job.queue, job.priority,
           (extract(epoch FROM greatest(job.run_after, 'epoch')) * 1000000)::bigint AS run_after_us, job.attempts, job.max_attempts,
           job.interruptions, job.owner, job.payload_bytes, job.payload::text,
-          extract(epoch FROM statement_timestamp() - job.unknown_since)::float8 AS unknown_seconds
+          extract(epoch FROM statement_timestamp() - job.unknown_since)::float8 AS unknown_seconds,
+          job.outcome AS last_outcome

@@ -73,12 +73,15 @@ def stopped(held: Held, reason: str, exit_code: int | None = None) -> Ending:
     return ending
 
 
-def crashed(held: Held, exit_code: int) -> Ending:
-    """Return the ending of a run whose process died by itself."""
-    ending = new_ending(held, Outcome.CRASHED, "retry")
+def crashed(held: Held, exit_code: int, *, with_others: bool = False) -> Ending:
+    """Return the ending of a run whose process died by itself.
+
+    With others in it, which one did it cannot be told: none is charged, and each is tried alone next.
+    """
+    ending = new_ending(held, Outcome.CRASHED, "interrupt" if with_others else "retry")
     ending.exit_code = exit_code
     ending.error_class = "jobqueue.exceptions.JobCrashed"
-    ending.error_text = describe_exit(exit_code)
+    ending.error_text = describe_exit(exit_code) + ("; other jobs were in it, too" if with_others else "")
     ending.fingerprint = fingerprint(ending.error_class, str(exit_code), held.job.job_type)
     return ending
 

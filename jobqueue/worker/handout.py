@@ -3,6 +3,9 @@
 How far ahead a child is given work is learnt from how long jobs take: a place is a slot, `depth` times over where jobs
 are short, so that no-ops are claimed by the hundred and ten-second jobs one a slot. What waits behind a long job is
 taken back, for another child or, within 200 ms and through the database, another worker.
+
+A job that must run alone gets an empty child, ahead of all others: one child is given nothing more until it is empty,
+or, where it has several slots that are never all free at once, it retires and a new one takes its place.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from jobqueue.managers import Release
+from jobqueue.outcomes import Outcome
 
 from .holding import Held, HeldJobs
 from .pool import Child, Pool
@@ -25,6 +29,7 @@ DEEPEST = 200
 LONG_SECONDS = 0.05  # a job that has run so long has nothing given behind it
 RECALL_SECONDS = 0.06
 RELEASE_SECONDS = 0.06
+OWN_CHILD_SECONDS = 5.0  # how long a job that runs alone may wait for a new child
 
 
 class HandOut:
@@ -32,16 +37,25 @@ class HandOut:
 
     def __init__(self, pool: Pool, held: HeldJobs, settler: Settler, *, began: Callable[[Held], None]) -> None:
         self._pool, self._held, self._settler, self._began = pool, held, settler, began
-        self.local: deque[tuple[Held, float]] = deque()  # claimed, not given to a child; and since when
+        self._local: deque[tuple[Held, float]] = deque()  # claimed, not given to a child; and since when
+        self._alone: deque[tuple[Held, float]] = deque()  # the same, of those that need a child for themselves
         self.mean_seconds: float | None = None  # of a run, of late
 
     def add(self, item: Held, now: float) -> None:
         """Take a job that was claimed."""
-        self.local.append((item, now))
+        self._queue_of(item).append((item, now))
+
+    def _queue_of(self, item: Held) -> deque[tuple[Held, float]]:
+        return self._alone if self._runs_alone(item) else self._local
+
+    @property
+    def waiting(self) -> int:
+        """How many jobs are here, given to no child."""
+        return len(self._local) + len(self._alone)
 
     def next_at(self, now: float) -> float | None:
         """Return when pump() should be called at the latest."""
-        waits = self.local or any(child.waiting() for child in self._pool.children.values())
+        waits = self.waiting or any(child.waiting() for child in self._pool.children.values())
         return now + RECALL_SECONDS / 2 if waits else None
 
     def pump(self, now: float) -> None:
@@ -77,7 +91,7 @@ class HandOut:
     def free(self, now: float) -> tuple[int, int]:
         """Return (places free now, places in all)."""
         depth = self.depth
-        free = sum(self._room(child, depth, now) for child in self._pool.children.values()) - len(self.local)
+        free = sum(self._room(child, depth, now) for child in self._pool.children.values()) - self.waiting
         return max(0, free), self._pool.slots * depth
 
     @property
@@ -94,60 +108,84 @@ class HandOut:
     def put_back(self, items: Iterable[Held]) -> None:
         """Take jobs that a child did not begin, ahead of all others."""
         now = time.monotonic()
-        self.local.extendleft((item, now) for item in reversed(list(items)))
+        for item in reversed(list(items)):
+            self._queue_of(item).appendleft((item, now))
 
     def hand_out(self, now: float) -> None:
-        """Give local jobs to the children with the most room."""
+        """Give jobs to the children: first those that need an empty one, then the others, to the one with most room."""
         depth = self.depth
-        kept: deque[tuple[Held, float]] = deque()
         rooms = {key: self._room(child, depth, now) for key, child in self._pool.children.items()}
-        while self.local:
-            item, since = self.local.popleft()
+        self._alone = self._hand(self._alone, rooms, self._give_own)
+        self._local = self._hand(self._local, rooms, self._give)
+
+    def _hand(
+        self,
+        items: deque[tuple[Held, float]],
+        rooms: dict[str, int],
+        give: Callable[[Held, dict[str, int]], bool],
+    ) -> deque[tuple[Held, float]]:
+        """Give what can be given; returns what is left, in order."""
+        kept: deque[tuple[Held, float]] = deque()
+        while items:
+            item, since = items.popleft()
             if item.lost or item.ended:
                 if item.lost:
                     self._held.remove(item)
-                continue
-            if not self._give(item, rooms):
+            elif not give(item, rooms):
                 kept.append((item, since))
                 if not any(rooms.values()):
                     break
-        kept.extend(self.local)
-        self.local = kept
+        kept.extend(items)
+        return kept
 
     def _give(self, item: Held, rooms: dict[str, int]) -> bool:
+        key = max(rooms, key=rooms.__getitem__, default=None)
+        if key is None or rooms[key] <= 0:
+            return False
+        return self._give_to(self._pool.children[key], item, rooms)
+
+    def _give_own(self, item: Held, rooms: dict[str, int]) -> bool:
         children = self._pool.children
-        alone = self._runs_alone(item)
-        if alone:
-            empty = [key for key, room in rooms.items() if room and not children[key].queue]
-            if not empty:
-                self._save_one(rooms)
-                return False
-            child = children[empty[0]]
-            memory = item.policy.limits.memory_bytes if item.policy else None
-            if memory and child.too_fat_for(memory):
-                self.put_back_retired(child)
-                rooms[child.key] = 0
-                return False
-        else:
-            key = max(rooms, key=rooms.__getitem__, default=None)
-            if key is None or rooms[key] <= 0:
-                return False
-            child = children[key]
+        empty = [key for key, room in rooms.items() if room and not children[key].queue]
+        if not empty:
+            self._make_way(rooms)
+            return False
+        child = children[empty[0]]
+        memory = item.policy.limits.memory_bytes if item.policy else None
+        if memory and child.too_fat_for(memory):
+            self.put_back_retired(child)
+            rooms[child.key] = 0
+            return False
+        if self._give_to(child, item, rooms):
+            child.alone = item
+            rooms[child.key] = 0
+            return True
+        return False
+
+    def _give_to(self, child: Child, item: Held, rooms: dict[str, int]) -> bool:
         if not child.give(item):
             rooms[child.key] = 0
             return False
-        rooms[child.key] = 0 if alone else rooms[child.key] - 1
-        if alone:
-            child.alone = item
+        rooms[child.key] -= 1
         for begun in child.mark_started() if len(child.queue) <= child.slots else ():
             self._began(begun)
         return True
 
-    def _save_one(self, rooms: dict[str, int]) -> None:
-        """Keep the child that will be empty first from getting more: a job that runs alone must have its turn."""
-        candidates = [key for key, room in rooms.items() if room]
-        if candidates:
-            rooms[min(candidates, key=lambda key: len(self._pool.children[key].queue))] = 0
+    def _make_way(self, rooms: dict[str, int]) -> None:
+        """See to it that there will be an empty child: by giving one nothing more, or by a new one in its place."""
+        children = self._pool.children.values()
+        candidates = [child for child in children if child.accepts()]
+        if not candidates:
+            return
+        least = min(candidates, key=lambda child: len(child.queue))
+        retiring = sum(child.retiring for child in children)
+        if (
+            self._pool.threads > 1
+            and len(children) - retiring == self._pool.processes
+            and retiring < self._pool.processes
+        ):
+            self.put_back_retired(least)
+        rooms[least.key] = 0
 
     def put_back_retired(self, child: Child) -> None:
         """Retire a child, and keep what it had not begun."""
@@ -157,7 +195,7 @@ class HandOut:
         if item.policy is not None and item.policy.limits.memory_bytes:
             return True
         # After a crash that several jobs of one child shared, each is tried alone, so that the culprit is found.
-        return self._pool.threads > 1 and item.job.interruptions > 0
+        return self._pool.threads > 1 and item.job.last_outcome == Outcome.CRASHED
 
     def _recall(self, now: float) -> None:
         for child in self._pool.children.values():
@@ -168,18 +206,21 @@ class HandOut:
 
     def _release_stale(self, now: float) -> None:
         """Give back to the database what no child of this worker can begin soon."""
-        while self.local and now - self.local[0][1] > RELEASE_SECONDS:
-            item, _ = self.local.popleft()
-            if item.lost:
-                self._held.remove(item)
-            elif not item.ended:
-                self._settler.add(item, Release(*item.fence))
+        patience = OWN_CHILD_SECONDS if self._pool.threads > 1 else RELEASE_SECONDS
+        for items, seconds in ((self._local, RELEASE_SECONDS), (self._alone, patience)):
+            while items and now - items[0][1] > seconds:
+                self._release(items.popleft()[0])
+
+    def _release(self, item: Held) -> None:
+        if item.lost:
+            self._held.remove(item)
+        elif not item.ended:
+            self._settler.add(item, Release(*item.fence))
 
     def release_unstarted(self) -> None:
         """Give back everything that no handler has begun."""
         for child in self._pool.children.values():
             self.put_back(child.recall())
-        while self.local:
-            item, _ = self.local.popleft()
-            if not item.ended:
-                self._settler.add(item, Release(*item.fence))
+        for items in (self._local, self._alone):
+            while items:
+                self._release(items.popleft()[0])

@@ -31,6 +31,7 @@ class Child:
     retiring: bool = False
     dead: bool = False
     closed: bool = False
+    killed_at: float | None = None  # monotonic: when the zygote was told to kill it
     alone: Held | None = None
     awaiting: int = 0  # of the queue: have ended and wait for their verdict, or are being told of
     notices: int = 0  # signals that it has still to send

@@ -69,11 +69,8 @@ class Reports:
             self._held.note_progress((report.id, report.lease_epoch), report.value)
         elif report.kind == "S":
             child.notices -= 1
-        elif report.kind == "T" or (report.kind == "L" and child.slots > 1):
-            # Threads of a stopped handler run on, or programs of which it cannot be told whose they are.
+        elif report.kind == "T":  # threads of a stopped handler run on, or programs, and whose cannot be told
             self.hands.put_back_retired(child)
-        elif report.kind == "L":
-            self._pool.launcher.sweep(child.key)
 
     def _ended(self, child: Child, report: Report) -> None:
         fence = (report.id, report.lease_epoch)
@@ -93,6 +90,9 @@ class Reports:
         self.settler.add(held, self._end(held, report))
 
     def _end(self, held: Held, report: Report) -> End:
+        if report.kind == "R" and held.asked in (DEADLINE, INTERRUPT, CANCEL):  # it snoozed instead of stopping
+            held.killed = True
+            return stopped(held, held.asked)
         if report.kind == "R":
             return Release(*held.fence, _seconds(report.value), costs=held.costs)
         end: Done | Ending = report.value if report.kind == "D" else ending_from_json(report.value)
@@ -117,13 +117,13 @@ class Reports:
         self._notices += child.unsent
         running = [held for held in child.queue.values() if not held.ended]
         self._pool.bury(child)
-        culprits = [held for held in running if held.asked is not None]
+        innocent = ours or any(held.asked is not None for held in running)
         for held in running:
             child.finished(held.fence)
-            self._account(held, code, shared=bool(culprits) or len(running) > 1, ours=ours)
+            self._account(held, code, innocent=innocent, several=len(running) > 1)
         self.hands.put_back(back)
 
-    def _account(self, held: Held, code: int, *, shared: bool, ours: bool) -> None:
+    def _account(self, held: Held, code: int, *, innocent: bool, several: bool) -> None:
         held.killed = held.started is not None
         if held.lost or held.asked == LEASE_LOST:
             self._held.remove(held)
@@ -132,12 +132,10 @@ class Reports:
         elif held.started is None:
             held.child = None
             self.hands.put_back([held])
-        elif shared or ours:
-            # A neighbour's stop took it down, or one of several crashed and which cannot be told: none is charged, and
-            # each is tried alone next.
+        elif innocent:  # a neighbour's stop took it down, or the zygote's end
             self.settler.add(held, stopped(held, INTERRUPT, code))
         else:
-            self.settler.add(held, crashed(held, code))
+            self.settler.add(held, crashed(held, code, with_others=several))
 
     def verdict(self, held: Held, end: End, status: int | None) -> None:
         """Answer the child that waits, send the signals of a killed one, and log what did not end well."""

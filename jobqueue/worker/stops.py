@@ -22,6 +22,7 @@ logger = logging.getLogger("jobqueue.worker")
 
 LEASE_CHECK_SECONDS = 0.25
 LAST_MOMENT_SECONDS = 0.1
+OBEY_SECONDS = 2.0
 LIMITED_SAMPLE_SECONDS, SAMPLE_SECONDS = 0.05, 1.0
 
 
@@ -50,6 +51,7 @@ class Stops:
     def check(self, now: float) -> None:
         """Look at every running job: deadline, grace, memory; and at every lease."""
         for child in list(self._pool.children.values()):
+            self._check_killed(child, now)
             for held in child.running():
                 self._check_time(child, held, now)
         if now >= self._limited_at:
@@ -74,12 +76,17 @@ class Stops:
     def ask(self, held: Held, reason: str) -> None:
         """Ask a running handler to stop; the first reason stays."""
         child = self._pool.children.get(held.child or "")
-        if held.asked is not None or child is None:
+        if child is None:
             return
-        grace = self._settings.KILL_GRACE
+        kill_at = time.monotonic() + self._settings.KILL_GRACE
         if reason == LEASE_LOST:  # whatever the grace: at the end of the lease another worker may begin
-            grace = max(0.0, min(grace, held.lease_end - boottime() - LAST_MOMENT_SECONDS))
-        held.asked, held.kill_at = reason, time.monotonic() + grace
+            lease_left = max(0.0, held.lease_end - boottime() - LAST_MOMENT_SECONDS)
+            kill_at = min(kill_at, time.monotonic() + lease_left)
+        if held.asked is not None:
+            if held.kill_at is not None:
+                held.kill_at = min(held.kill_at, kill_at)
+            return
+        held.asked, held.kill_at = reason, kill_at
         child.tell("stop", held.fence, reason)
         self._pool.launcher.signal(child.key, STOP_SIGNAL)
 
@@ -110,7 +117,7 @@ class Stops:
         elif held.asked is not None:
             if held.kill_at is not None and now >= held.kill_at:
                 held.kill_at = None
-                self._pool.launcher.kill(child.key)
+                self._kill(child)
         elif held.deadline is not None and now >= held.deadline:
             held.limit_hit = True
             self.ask(held, DEADLINE)
@@ -122,7 +129,17 @@ class Stops:
         elif held.deadline is not None and now >= held.deadline:
             held.deadline = None
             logger.warning("receivers took too long, child killed job_id=%s", held.job.id)
-            self._pool.launcher.kill(child.key)
+            self._kill(child)
+
+    def _kill(self, child: Child) -> None:
+        child.killed_at = time.monotonic()
+        self._pool.launcher.kill(child.key)
+
+    def _check_killed(self, child: Child, now: float) -> None:
+        """Kill the zygote when it does not obey: nobody else would stop what must not run on."""
+        if child.killed_at is not None and now - child.killed_at > OBEY_SECONDS:
+            child.killed_at = None
+            self._pool.launcher.kill_zygote()
 
     def _check_leases(self) -> None:
         latest = boottime() + self._settings.lease_margin.total_seconds()
@@ -159,4 +176,4 @@ class Stops:
         held.peak_memory = max(held.peak_memory or 0, size)
         if size > limit:
             held.asked, held.limit_hit = MEMORY, True
-            self._pool.launcher.kill(child.key)
+            self._kill(child)

@@ -130,7 +130,7 @@ class Supervisor:
 
     def _session(self, role: str, timeout: timedelta | None = None) -> Session:
         name = f"jobqueue {role} {self.options.worker_id}"
-        return Session(self.options.alias, name, timeout=timeout, wake=self._ending)
+        return Session(self.options.alias, name, timeout=timeout or self.settings.statement_timeout, wake=self._ending)
 
     # -- life -----------------------------------------------------------------------------------------------------
 
@@ -281,7 +281,7 @@ class Supervisor:
         return max(0.0, min([LONGEST_WAIT, *(when - now for when in times if when is not None)]))
 
     def _nothing_runs(self) -> bool:
-        return not self.hands.local and not any(
+        return not self.hands.waiting and not any(
             len(child.queue) > child.awaiting for child in self.pool.children.values()
         )
 

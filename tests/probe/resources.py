@@ -5,6 +5,7 @@ import mmap
 import os
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from typing import Any
@@ -91,9 +92,12 @@ def _start(kind: str) -> list[int]:
         return [subprocess.Popen(SLEEPER, start_new_session=True, env={}).pid]
     if kind == "fork":
         return [_forked()]
-    # The shell ends at once, its programs go on without a parent: one in a session of its own.
-    subprocess.run("setsid sleep 303 >/dev/null 2>&1 & sleep 304 >/dev/null 2>&1 &", shell=True, check=True)
-    return []
+    # The shell ends at once, its programs go on without a parent: in sessions of their own, one without environment.
+    script = "setsid sleep 303 & echo $!; env -i setsid sleep 304 & echo $!; sleep 305 & echo $!"
+    with tempfile.TemporaryFile("w+") as told:
+        subprocess.run(script, shell=True, check=True, stdout=told, stderr=subprocess.DEVNULL)
+        told.seek(0)
+        return [int(line) for line in told]
 
 
 def _forked() -> int:

@@ -30,9 +30,8 @@ def test_nothing_waits_behind_a_long_job(launch: Launch, enqueue: Enqueue, wait_
     """Jobs given ahead to a child whose job turns out long are run by the other within 200 ms or so."""
     launch("--processes", "2", LEASE_SECONDS=60)
     finished([enqueue("ok") for _ in range(300)])  # short jobs: many are given ahead
-    specs: list[tuple[str, dict[str, float]]] = (
-        [("probe.ok", {})] * 40 + [("probe.mark", {"seconds": 4})] + [("probe.mark", {})] * 100
-    )
+    nothing: dict[str, float] = {}
+    specs = [("probe.ok", nothing)] * 40 + [("probe.mark", {"seconds": 4})] + [("probe.mark", nothing)] * 100
     jobs = Job.objects.enqueue_many(specs)
     long, short = jobs[40], jobs[41:]
 

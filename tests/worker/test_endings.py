@@ -20,7 +20,7 @@ def held() -> Callable[..., Held]:
     """Return the function that makes an entry of a claimed job, with a policy unless told otherwise."""
 
     def make(*, on_deadline: str = "retry", with_policy: bool = True) -> Held:
-        job = ClaimedJob(7, 3, "probe.ok", "default", 100, 0, 2, 3, 0, "", 2, "{}", None)
+        job = ClaimedJob(7, 3, "probe.ok", "default", 100, 0, 2, 3, 0, "", 2, "{}", None, None)
         item = Held(job, 0.0)
         if with_policy:
             item.policy = Policy(
@@ -66,6 +66,13 @@ def test_a_job_without_a_policy_ends_too(held: Callable[..., Held]) -> None:
     ending = stopped(held(with_policy=False), DEADLINE)
 
     assert "deadline of 300 s" in (ending.error_text or "")
+
+
+def test_a_crash_that_others_shared_is_charged_to_none(held: Callable[..., Held]) -> None:
+    """C10: its outcome stays 'crashed', by which the next worker knows to try it alone."""
+    ending = crashed(held(), -11, with_others=True)
+
+    assert (ending.outcome, ending.step) == (Outcome.CRASHED, "interrupt")
 
 
 def test_a_crash_waits_by_the_backoff_of_its_type(held: Callable[..., Held]) -> None:

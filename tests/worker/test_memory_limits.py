@@ -2,6 +2,7 @@
 
 import pytest
 
+from jobqueue.models import Job
 from jobqueue.outcomes import Outcome
 from jobqueue.states import Status
 
@@ -106,3 +107,18 @@ def test_a_child_too_large_for_the_next_job_is_replaced_before_it(
     assert done.outcome == Outcome.DONE
     assert effects.all("start", job_id=done.pk)[0].pid != fat
     until(lambda: not processes.is_alive(fat), what="the large child's end")
+
+
+def test_a_job_that_runs_alone_has_its_turn_in_a_busy_child(
+    launch: Launch, enqueue: Enqueue, wait_for: WaitFor, effects: Effects
+) -> None:
+    """Four slots that are never all free by themselves: the child is emptied for it, others wait meanwhile."""
+    launch("--processes", "1", "--threads", "4", LIMITS={"probe.mark": {"memory_bytes": 150 * MB}})
+    specs = [("probe.slices", {"count": count}) for count in (2, 3, 4, 5)] * 20
+    Job.objects.enqueue_many([*specs[:8], ("probe.mark", {}), *specs[8:]])
+
+    (limited,) = Job.objects.filter(job_type="probe.mark")
+    done = wait_for(limited, within=20)
+
+    assert Job.objects.filter(job_type="probe.slices", status=Status.DONE).count() < 40
+    assert done.lease_epoch <= 3

@@ -61,7 +61,9 @@ def test_a_crash_that_several_share_is_charged_to_the_one_that_crashes_alone(
     for job in finished(neighbours, within=30):
         assert (job.status, job.attempts) == (Status.DONE, 1)
         assert job.interruptions >= 1
-    assert Attempt.objects.filter(outcome=Outcome.CRASHED).count() == 1
+    crashes = Attempt.objects.filter(outcome=Outcome.CRASHED)
+    assert crashes.filter(job=culprit).count() == 2
+    assert crashes.count() == 5, "the one they shared, and the culprit's own"
 
 
 def test_a_stopped_thread_takes_its_slot_to_no_grave(launch: Launch, enqueue: Enqueue, wait_for: WaitFor) -> None:
