@@ -34,6 +34,11 @@ DUE: Final = """
 INSERT INTO jobqueue_job (job_type, payload, payload_bytes)
 SELECT %s, jsonb_build_object('number', n, 'text', %s::text), 80 FROM generate_series(1, %s) AS n
 """
+DUE_AGAIN: Final = """
+INSERT INTO jobqueue_job (job_type, payload, payload_bytes)
+SELECT job.job_type, job.payload, job.payload_bytes
+  FROM generate_series(1, %(jobs)s) AS n, (SELECT * FROM jobqueue_job WHERE status = 1 LIMIT 1) AS job
+"""
 
 
 def enqueue(connection: Connection, jobs: int) -> None:

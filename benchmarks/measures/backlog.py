@@ -7,8 +7,8 @@ the worker's own statement on the worker's own kind of connection.
 from __future__ import annotations
 
 import time
+from contextlib import ExitStack, closing
 from datetime import timedelta
-from typing import Self
 
 from benchmarks import database, figures, seeding
 from benchmarks.figures import Figure
@@ -44,13 +44,18 @@ def measure_due(plan: Plan) -> list[Figure]:
 
 def _compare(plan: Plan, row: str, work: str, crowded: dict[str, int], plain: dict[str, int]) -> Figure:
     """Time claims of several batch sizes in both databases; the figure is the worst batch size's ratio."""
-    with database.twin_database():
-        for name, rows in ((database.own_name(), crowded), (database.twin_name(), plain)):
+    with database.twin_database(), ExitStack() as stack:
+        claimers = []
+        for alias, name, rows in (
+            ("default", database.own_name(), crowded),
+            ("twin", database.twin_name(), plain),
+        ):
             with database.connect(name) as connection:
                 seeding.fill(connection, rows)
+            claimers.append(stack.enter_context(closing(Claimer(alias))))
         say(f"{row}: tables filled")
-        samples = take(plan, row, lambda: _claim_times(plain[seeding.DUE]))
-    ratios = {batch: samples.median(f"crowded, {batch}") / samples.median(f"plain, {batch}") for batch in BATCHES}
+        samples = take(plan, row, lambda: _claim_times(claimers[0], claimers[1], plain[seeding.DUE]))
+    ratios = {batch: samples.median(f"ratio, {batch}") for batch in BATCHES}
     worst = max(BATCHES, key=lambda batch: ratios[batch])
     return Figure(
         row=row,
@@ -67,39 +72,31 @@ def _compare(plan: Plan, row: str, work: str, crowded: dict[str, int], plain: di
     )
 
 
-def _claim_times(due: int) -> dict[str, float]:
-    """Claim by turns in both databases. Returns the median milliseconds by database and batch size."""
-    medians: dict[str, float] = {}
+def _claim_times(crowded: Claimer, plain: Claimer, due: int) -> dict[str, float]:
+    """Claim by turns in both databases. Returns median milliseconds by database and batch size, and their ratios."""
+    found: dict[str, float] = {}
     for batch in BATCHES:
         times: tuple[list[float], list[float]] = ([], [])
-        with _Claimer("default") as crowded, _Claimer("twin") as plain:
-            for number in range(max(3, min(60, int(due * SHARE_CLAIMED) // batch))):
-                # Each goes first half of the time: the second finds the machine's caches as the first left them.
-                for side in (0, 1) if number % 2 else (1, 0):
-                    times[side].append((crowded, plain)[side].claim(batch))
-        medians[f"crowded, {batch}"], medians[f"plain, {batch}"] = (1000 * figures.median(side) for side in times)
-    return medians
+        for number in range(max(3, min(60, int(due * SHARE_CLAIMED) // batch))):
+            # Each goes first half of the time: the second finds the machine's caches as the first left them.
+            for side in (0, 1) if number % 2 else (1, 0):
+                times[side].append((crowded, plain)[side].claim(batch))
+        crowded.replace_claimed()
+        plain.replace_claimed()
+        found[f"crowded, {batch}"], found[f"plain, {batch}"] = (1000 * figures.median(side) for side in times)
+        found[f"ratio, {batch}"] = found[f"crowded, {batch}"] / found[f"plain, {batch}"]
+    return found
 
 
-class _Claimer:
-    """Claims on a connection like the worker's; at the end the jobs are as they were before."""
+class Claimer:
+    """Claims on a connection like the worker's, and keeps the number of due jobs what it was."""
 
     def __init__(self, alias: str) -> None:
         from jobqueue.managers.sessions import Session
 
-        self._session = Session(alias, "benchmarks")
-
-    def __enter__(self) -> Self:
+        self._session, self._claimed = Session(alias, "benchmarks"), 0
         self.claim(1)  # connects, and prepares the statement
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._session.run(
-            "UPDATE jobqueue_job SET status = 1, attempts = 0, lease_epoch = 0, worker_id = NULL, lease_until = NULL"
-            " WHERE status = 2"
-        )
-        self._session.run("VACUUM ANALYZE jobqueue_job")
-        self._session.close()
+        self.replace_claimed()
 
     def claim(self, batch: int) -> float:
         """Claim a batch and return the seconds that it took. Raises AssertionError when there was less."""
@@ -109,4 +106,16 @@ class _Claimer:
         jobs = leasing.claim(self._session.run, spans=[Span("default", batch)], worker_id="benchmarks", lease=LEASE)
         seconds = time.perf_counter() - began
         assert len(jobs) == batch, f"claimed {len(jobs)} of {batch}"
+        self._claimed += batch
         return seconds
+
+    def replace_claimed(self) -> None:
+        """Put as many new jobs behind the others as were claimed, and delete the claimed ones."""
+        self._session.run(seeding.DUE_AGAIN, {"jobs": self._claimed})
+        self._session.run("DELETE FROM jobqueue_job WHERE status = 2")
+        self._session.run("ANALYZE jobqueue_job")
+        self._claimed = 0
+
+    def close(self) -> None:
+        """Disconnect."""
+        self._session.close()

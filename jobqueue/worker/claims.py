@@ -22,6 +22,7 @@ from jobqueue.managers.rows import FIRST_KEY, LAST_PRIORITY, Run
 from jobqueue.managers.settling import sqlstate
 
 SLOW_SECONDS, SLOW_SECONDS_A_ROW = 0.004, 0.00003  # three times what a claim takes
+CREEP_SECONDS, CREEP_SHARE = 2e-5, 0.01  # a second: how fast the quickest claim is forgotten
 SWEEP_SHARE = 10  # a sweep may take one part in ten of the time
 FIRST_SLICE = timedelta(seconds=5)
 WIDEST_SLICE = timedelta(days=3650)
@@ -75,7 +76,7 @@ class Claims:
         self._run, self._worker_id, self._lease = run, worker_id, lease
         self._floors: dict[str, Floor] = {}
         self._slow: set[str] = set()
-        self._quickest = 1.0
+        self._quickest, self._measured_at = 1.0, time.monotonic()
 
     @property
     def slow_queues(self) -> set[str]:
@@ -149,9 +150,14 @@ class Claims:
 
     def _is_slow(self, seconds: float, rows: int) -> bool:
         """Tell whether a full scan took much longer than the quickest of late, mostly the way to the server."""
-        limit = SLOW_SECONDS + 3 * self._quickest + SLOW_SECONDS_A_ROW * rows
-        self._quickest = min(self._quickest * 1.01 + 1e-5, seconds)
-        return seconds > limit
+        now = time.monotonic()
+        # By time, not by claim: claims that grow slower and slower would drag along what they are compared with.
+        self._quickest += (now - self._measured_at) * (CREEP_SECONDS + CREEP_SHARE * self._quickest)
+        self._measured_at = now
+        # Without what the rows cost: the way to the server is not the scan's fault, its length is.
+        rows_seconds = SLOW_SECONDS_A_ROW * rows
+        self._quickest = min(self._quickest, max(0.0, seconds - rows_seconds))
+        return seconds > SLOW_SECONDS + 3 * self._quickest + rows_seconds
 
     def _claim(self, spans: Sequence[Span], total: int | None = None) -> list[ClaimedJob]:
         return leasing.claim(self._run, spans=spans, worker_id=self._worker_id, lease=self._lease, total=total)

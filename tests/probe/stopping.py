@@ -139,3 +139,11 @@ def slices(context: Any, *, count: int) -> None:
     for number in range(count):
         record(context, "slice", number)
         time.sleep(0.1)
+
+
+@job("probe.naps")
+def naps(context: Any, *, seconds: float) -> None:
+    """Sleep in short naps: an order to stop is obeyed between two of them."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        time.sleep(0.02)

@@ -41,20 +41,16 @@ def test_whatever_a_coroutine_raises_ends_its_attempt_only(
     assert worker.code is None
 
 
-@ARRANGEMENTS
-@pytest.mark.parametrize("how", ["waits", "computes", "swallows"])
-def test_a_late_coroutine_is_stopped(
-    launch: Launch, enqueue: Enqueue, wait_for: WaitFor, arguments: tuple[str, ...], how: str
-) -> None:
-    """C45: asked by its cancellation, killed where it takes no notice; then the slot is free again."""
-    launch("--processes", "1", *arguments)
-    late = enqueue("async_late", how=how)
+@pytest.mark.parametrize("threads", ["1", "2"], ids=["alone", "shared loop"])
+def test_a_late_coroutine_is_stopped(launch: Launch, enqueue: Enqueue, threads: str) -> None:
+    """C45: asked by its cancellation; killed where it computes or swallows that; then the slots are free again."""
+    launch("--processes", "3", "--threads", threads)
+    late = [enqueue("async_late", how=how) for how in ("waits", "computes", "swallows")]
 
-    dead = wait_for(late, Status.DEAD)
-
-    assert dead.outcome == Outcome.DEADLINE
-    assert (dead.finished_at - dead.claimed_at).total_seconds() < 2.6
-    wait_for(enqueue("async_ok"))
+    for dead in finished(late):
+        assert (dead.status, dead.outcome) == (Status.DEAD, Outcome.DEADLINE)
+        assert (dead.finished_at - dead.claimed_at).total_seconds() < 2.6
+    assert {job.status for job in finished([enqueue("async_ok") for _ in range(6)])} == {Status.DONE}
 
 
 def test_only_the_late_one_of_several_coroutines_is_stopped(

@@ -70,24 +70,18 @@ def test_an_error_text_with_nul_is_stored_visibly(launch: Launch, enqueue: Enque
     assert Attempt.objects.filter(job=job).count() == 2
 
 
-@pytest.mark.parametrize(
-    ("kind", "error_class", "text"),
-    [
-        pytest.param("demanding", "tests.probe.endings.Demanding", "three and four", id="two arguments"),
-        pytest.param("holding", "tests.probe.endings.Holding", "holding", id="holds a lock"),
-    ],
-)
-def test_an_exception_that_cannot_be_rebuilt_is_stored_as_text(
-    launch: Launch, enqueue: Enqueue, kind: str, error_class: str, text: str
-) -> None:
-    """C17: the supervisor never unpickles what a handler raised."""
+def test_an_exception_that_cannot_be_rebuilt_is_stored_as_text(launch: Launch, enqueue: Enqueue) -> None:
+    """C17: required arguments, a lock, a generator: the supervisor never unpickles what a handler raised."""
     worker = launch()
-    failing = [enqueue("raises", kind=kind) for _ in range(3)]
+    kinds = {"demanding": ("Demanding", "three and four"), "holding": ("Holding", "holding")}
+    failing = {kind: [enqueue("raises", kind=kind) for _ in range(3)] for kind in kinds}
     others = [enqueue("ok") for _ in range(10)]
 
-    for job in finished(failing):
-        assert (job.status, job.error_class, job.last_error) == (Status.DEAD, error_class, text)
-        assert "tests/probe/endings.py" in job.attempt_rows.get().traceback
+    for kind, (name, text) in kinds.items():
+        for job in finished(failing[kind]):
+            assert (job.status, job.error_class) == (Status.DEAD, f"tests.probe.endings.{name}")
+            assert job.last_error == text
+            assert "tests/probe/endings.py" in job.attempt_rows.get().traceback
     assert {job.status for job in finished(others)} == {Status.DONE}
     assert worker.code is None
 

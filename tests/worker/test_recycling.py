@@ -1,7 +1,5 @@
 """Children are replaced when they have done or grown enough; no job is lost by it and the supervisor does not grow."""
 
-import pytest
-
 from jobqueue.models import Job
 from jobqueue.states import Status
 
@@ -23,10 +21,9 @@ def test_a_child_is_replaced_after_so_many_jobs(launch: Launch, enqueue: Enqueue
     until(lambda: len(worker.children) == 1, what="one child is left")
 
 
-@pytest.mark.parametrize("processes_", [1, 2])
-def test_crashing_at_birth_is_no_loop(launch: Launch, enqueue: Enqueue, wait_for: WaitFor, processes_: int) -> None:
+def test_crashing_at_birth_is_no_loop(launch: Launch, enqueue: Enqueue, wait_for: WaitFor) -> None:
     """C10: children that die with their first job are replaced twice a second, not as fast as they can be forked."""
-    worker = launch("--processes", str(processes_))
+    worker = launch("--processes", "2")
     jobs = [enqueue("quits", code=7, _max_attempts=1) for _ in range(4)]
 
     dead = finished(jobs)

@@ -57,18 +57,15 @@ def test_interruptions_beyond_the_budget_are_charged(
     assert dead.outcome == Outcome.INTERRUPTED
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=["SIGTERM", "SIGINT"])
-def test_a_second_signal_stops_at_once(
-    launch: Launch, enqueue: Enqueue, status: StatusOf, effects: Effects, number: int
-) -> None:
+def test_a_second_signal_stops_at_once(launch: Launch, enqueue: Enqueue, status: StatusOf, effects: Effects) -> None:
     """C158: the running job is given back, the exit code tells that it was cut off."""
     worker = launch("--processes", "1", SHUTDOWN_TIMEOUT=60)
     job = enqueue("mark", seconds=60)
     effects.wait("start")
 
-    worker.stop(number)
+    worker.stop(signal.SIGTERM)
     worker.says("worker stopping")
-    worker.stop(number)
+    worker.stop(signal.SIGINT)
 
     assert worker.ends(within=3.5) == FORCED
     assert status(job) == Status.PENDING

@@ -68,9 +68,9 @@ def test_a_crash_that_several_share_is_charged_to_the_one_that_crashes_alone(
 
 def test_a_stopped_thread_takes_its_slot_to_no_grave(launch: Launch, enqueue: Enqueue, wait_for: WaitFor) -> None:
     """C45: asked to stop again and again, the child keeps its four slots."""
-    worker = launch("--processes", "1", "--threads", "4", LIMITS={"probe.slices": {"duration": 0.35}})
+    worker = launch("--processes", "1", "--threads", "4", KILL_GRACE=1, LIMITS={"probe.naps": {"duration": 0.3}})
     (child,) = worker.children
-    late = [enqueue("slices", count=100, _max_attempts=1) for _ in range(12)]
+    late = [enqueue("naps", seconds=30, _max_attempts=1) for _ in range(12)]
 
     assert {job.outcome for job in finished(late)} == {Outcome.DEADLINE}
 

@@ -97,42 +97,36 @@ def role_connections() -> list[str]:
 # -- context.complete() -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("then", ["", "kill", "raise_after"], ids=["nothing", "child killed", "error after"])
 def test_a_job_finished_in_its_own_transaction_has_its_effects_once(
-    launch: Launch, enqueue: Enqueue, wait_for: WaitFor, then: str
+    launch: Launch, enqueue: Enqueue, wait_for: WaitFor
 ) -> None:
     """C19: whatever happens after the commit, the job is DONE and is not run again."""
     worker = launch("--processes", "1")
-    job = enqueue("complete", name="once", then=then)
-
-    done = wait_for(job)
+    jobs = {then: enqueue("complete", name=f"after-{then}", then=then) for then in ("", "kill", "raise_after")}
+    for job in jobs.values():
+        done = wait_for(job)
+        assert (done.result, done.attempts, done.cost_total) == ({"by": "complete"}, 1, Decimal("0.25"))
     wait_for(enqueue("ok"))
 
-    assert (done.result, done.attempts, done.cost_total) == ({"by": "complete"}, 1, Decimal("0.25"))
-    assert list(Group.objects.values_list("name", flat=True)) == ["once-0"]
-    assert not Attempt.objects.filter(job=job).exists()
-    assert sum(Cost.objects.filter(job_type="probe.complete").values_list("amount", flat=True)) == Decimal("0.25")
-    until(lambda: Stat.objects.filter(job_type="probe.complete").exists())
-    assert sum(Stat.objects.filter(job_type="probe.complete").values_list("jobs", flat=True)) == 1
+    names = [name.rpartition("-")[0] for name in Group.objects.values_list("name", flat=True)]
+    assert sorted(names) == sorted(f"after-{then}" for then in jobs)
+    assert not Attempt.objects.exists()
+    amounts = Cost.objects.filter(job_type="probe.complete").values_list("amount", flat=True)
+    assert sum(amounts) == Decimal("0.75")
+    counts = Stat.objects.filter(job_type="probe.complete").values_list("jobs", flat=True)
+    until(lambda: sum(counts.all()) == 3)
     assert worker.code is None
 
 
-@pytest.mark.parametrize(
-    ("then", "words"),
-    [
-        pytest.param("outside", "needs an open transaction.atomic", id="outside of a transaction"),
-        pytest.param("twice", "called twice", id="twice"),
-        pytest.param("raise_inside", "inside", id="an error afterwards, inside"),
-    ],
-)
-def test_complete_is_refused_where_it_would_not_be_once(
-    launch: Launch, enqueue: Enqueue, wait_for: WaitFor, then: str, words: str
-) -> None:
+def test_complete_is_refused_where_it_would_not_be_once(launch: Launch, enqueue: Enqueue) -> None:
+    """Outside of a transaction, twice; and with an error inside, the block rolls back as a whole."""
     launch()
-    dead = wait_for(enqueue("complete", name="none", then=then), Status.DEAD)
+    words = {"outside": "needs an open transaction.atomic", "twice": "called twice", "raise_inside": "inside"}
 
-    assert dead.attempts == 2
-    assert words in dead.last_error
+    ended = finished([enqueue("complete", name="none", then=then) for then in words])
+    for dead, text in zip(ended, words.values(), strict=True):
+        assert (dead.status, dead.attempts) == (Status.DEAD, 2)
+        assert text in dead.last_error
     assert not Group.objects.exists()
 
 
