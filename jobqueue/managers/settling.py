@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from django.db import DataError, OperationalError
+from django.db import DatabaseError, DataError
 
 from jobqueue import sql
 from jobqueue.conf import get_settings
@@ -18,6 +18,8 @@ from .rows import Done, Ending, Release, Run, cost_lines, total_cost
 T = TypeVar("T", Done, Ending, Release)
 
 LOCK_NOT_AVAILABLE = "55P03"
+# What one row may be guilty of: bad data, a constraint, a trigger of the project's, a lock. All else is the batch's.
+OF_A_ROW = ("22", "23", "P0", LOCK_NOT_AVAILABLE)
 MOST_TIMEOUTS = 14  # one locked row costs a batch of 400 nine of them
 DEADLOCK_DETECTED = "40P01"
 
@@ -63,7 +65,7 @@ def settle_split(
     *,
     refuse: Callable[[T, Exception], dict[int, int]],
 ) -> dict[int, int]:
-    """Settle a batch; where the database refuses a value or a row stays locked, halve it until the culprit is alone.
+    """Settle a batch; where the database refuses a row or one stays locked, halve it until the culprit is alone.
 
     `refuse` gets the single item that cannot be stored and answers for it. Returns the merged {id: status}. Where more
     lock time-outs come than one or two rows explain, the table itself is locked and the error goes to the caller.
@@ -74,10 +76,10 @@ def settle_split(
         nonlocal timeouts
         try:
             return settle(part)
-        except (DataError, OperationalError) as error:
-            locked = sqlstate(error) == LOCK_NOT_AVAILABLE
-            timeouts += locked
-            if (isinstance(error, OperationalError) and not locked) or timeouts > MOST_TIMEOUTS:
+        except DatabaseError as error:
+            code = sqlstate(error) or ""
+            timeouts += code == LOCK_NOT_AVAILABLE
+            if not (isinstance(error, DataError) or code.startswith(OF_A_ROW)) or timeouts > MOST_TIMEOUTS:
                 raise
             if len(part) == 1:
                 return refuse(part[0], error)

@@ -194,7 +194,7 @@ class Settler:
         for held, end in answered:
             self._verdict(held, end, result.statuses.get(end.id))
         if result.locked:
-            self._locked += self._kept([pair for pair in batch if pair[1].id in result.locked], "row locked")
+            self._locked += self._kept([pair for pair in batch if pair[1].id in result.locked], "row locked or refused")
             self._locked_at = time.monotonic() + LOCKED_SECONDS
 
     def _kept(self, batch: Sequence[tuple[Held, End]], error: object) -> list[tuple[Held, End]]:

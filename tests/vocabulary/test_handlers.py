@@ -186,7 +186,7 @@ def test_a_policy_has_the_settings_applied(settings: Settings) -> None:
 
 
 def test_enqueue_takes_the_payload_as_keywords(manager: Manager) -> None:
-    assert declare().enqueue(path="a.pdf", priority=5) == "job"  # type: ignore[comparison-overlap]
+    assert declare().enqueue(path="a.pdf", priority=5) == "job"
 
     assert manager.calls == [("documents.index", {"path": "a.pdf", "priority": 5}, {})]
 

@@ -1,7 +1,8 @@
 """The database goes away, answers late or refuses: the worker holds on, tries again, and loses nothing."""
 
 import threading
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 
 import psycopg
 import pytest
@@ -19,38 +20,54 @@ from .kinds import Enqueue, Launch, WaitFor
 from .test_outcomes import finished
 from .waiting import holds_for, until
 
-FAILING_FINISH = """
-CREATE SEQUENCE probe_failures;
-CREATE FUNCTION probe_fail() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN
-    IF NEW.status = 3 AND nextval('probe_failures') <= 2 THEN
-        RAISE 'could not serialize access' USING ERRCODE = '40001';
-    END IF;
-    RETURN NEW;
-END $$;
-CREATE TRIGGER probe_fail BEFORE UPDATE ON jobqueue_job FOR EACH ROW EXECUTE FUNCTION probe_fail();
-"""
-NO_MORE_FAILING = """
-DROP TRIGGER probe_fail ON jobqueue_job; DROP FUNCTION probe_fail; DROP SEQUENCE probe_failures;
-"""
+NO_MORE_FAILING = "DROP TRIGGER probe_fail ON jobqueue_job; DROP FUNCTION probe_fail; DROP SEQUENCE probe_failures"
+
+
+@contextmanager
+def failing_finish(condition: str, code: str) -> Iterator[None]:
+    """Have a trigger refuse to finish jobs where the condition holds, with that SQLSTATE."""
+    with connection.cursor() as cursor:
+        cursor.execute("CREATE SEQUENCE probe_failures")
+        cursor.execute(
+            "CREATE FUNCTION probe_fail() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
+            f" IF NEW.status = 3 AND {condition} THEN RAISE 'probe fails' USING ERRCODE = '{code}'; END IF;"
+            " RETURN NEW; END $$"
+        )
+        cursor.execute(
+            "CREATE TRIGGER probe_fail BEFORE UPDATE ON jobqueue_job FOR EACH ROW EXECUTE FUNCTION probe_fail()"
+        )
+    try:
+        yield
+    finally:
+        with connection.cursor() as cursor:
+            cursor.execute(NO_MORE_FAILING)
 
 
 def test_a_finish_that_fails_is_written_again(
     launch: Launch, enqueue: Enqueue, wait_for: WaitFor, effects: Effects
 ) -> None:
     """C19: two serialization failures at the finish; the job ran once, and well."""
-    with connection.cursor() as cursor:
-        cursor.execute(FAILING_FINISH)
-    try:
+    with failing_finish("nextval('probe_failures') <= 2", "40001"):
         launch("--processes", "1")
-        job = enqueue("mark")
+        done = wait_for(enqueue("mark"))
 
-        done = wait_for(job)
-    finally:
-        with connection.cursor() as cursor:
-            cursor.execute(NO_MORE_FAILING)
     assert (done.attempts, effects.count("start")) == (1, 1)
     assert not Attempt.objects.exists()
+
+
+def test_a_finish_that_the_project_refuses_holds_up_no_other(
+    launch: Launch, enqueue: Enqueue, wait_for: WaitFor, effects: Effects
+) -> None:
+    """C19: a trigger of the project's raises for one job; it alone waits until somebody has mended that."""
+    with failing_finish("NEW.priority = 99", "P0001"):
+        launch("--processes", "1")
+        refused = enqueue("mark", _priority=99)
+        others = [enqueue("ok") for _ in range(40)]
+
+        assert {job.status for job in finished(others, within=8)} == {Status.DONE}
+        assert Job.objects.get(pk=refused.pk).status == Status.RUNNING
+    assert wait_for(refused).attempts == 1
+    assert effects.count("start") == 1
 
 
 def test_a_finish_waits_for_a_database_that_is_away(
