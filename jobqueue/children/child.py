@@ -128,6 +128,8 @@ class Child:
                 self._announcing.discard(item[:2])
                 self._send(frame("A", item[:2]))
             self._armed.pop(item[:2], None)
+            if self._slots == 1:
+                signal.alarm(0)  # one that a handler set and forgot would end the next job
             tidy_connections()
             if has_children():
                 self._clear_leftovers(item)

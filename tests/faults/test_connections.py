@@ -2,7 +2,8 @@
 
 from django.db import connection
 
-from jobqueue.models import Worker
+from jobqueue.models import Attempt, Job, Worker
+from jobqueue.states import Status
 from tests.connections import SecondConnection
 from tests.worker import processes
 from tests.worker.effects import Effects
@@ -78,3 +79,44 @@ def test_a_locked_table_makes_the_claims_old_not_the_worker_dead(
     until(lambda: ages()[1] < 3, within=15, what=lambda: f"a young claim: {ages()}")
     wait_for(enqueue("ok"))
     assert worker.code is None
+
+
+def test_a_finish_into_silence_is_written_when_the_database_is_back(
+    launch: Launch,
+    enqueue: Enqueue,
+    wait_for: WaitFor,
+    effects: Effects,
+    proxy: Forwarder,
+    through_proxy: dict[str, str],
+) -> None:
+    """C19: for four seconds, less than the lease, nothing comes through just as the handler returns; it ran once."""
+    proxy.open()
+    launch("--processes", "1", LEASE_SECONDS=6, env=through_proxy)
+    job = enqueue("mark", seconds=1)
+    effects.wait("start")
+
+    proxy.swallow()
+    effects.wait("end")
+    holds_for(4, lambda: Job.objects.get(pk=job.pk).status == Status.RUNNING)
+    proxy.swallow(False)
+
+    assert wait_for(job).attempts == 1
+    assert effects.count("start") == 1
+    assert not Attempt.objects.exists()
+
+
+def test_jobs_enqueued_while_the_listener_hears_nothing_start_by_the_poll(
+    launch: Launch, enqueue: Enqueue, wait_for: WaitFor, proxy: Forwarder, through_proxy: dict[str, str]
+) -> None:
+    """C60: every connection is half open for a while; afterwards hints come again."""
+    proxy.open()
+    launch("--processes", "1", LEASE_SECONDS=20, POLL_SECONDS=1, env=through_proxy)
+    wait_for(enqueue("ok"))
+
+    proxy.swallow()
+    job = enqueue("ok")
+    holds_for(3, lambda: Job.objects.get(pk=job.pk).status == Status.PENDING)
+    proxy.swallow(False)
+
+    wait_for(job, within=8)
+    assert (wait_for(enqueue("ok"), within=4)).attempts == 1

@@ -88,3 +88,23 @@ def test_jobs_longer_than_their_lease_run_once(
         assert effects.count("start", job_id=job.pk) == 1
         assert (done.attempts, done.lease_epoch) == (1, 1)
         assert (done.finished_at - done.run_started_at).total_seconds() > LEASE_SECONDS * 1.5
+
+
+def test_no_effect_of_a_killed_worker_stands_beside_the_next_run(
+    launch: Launch, enqueue: Enqueue, wait_for: WaitFor, effects: Effects
+) -> None:
+    """C12: only the supervisor is killed; by the time the lease is over its children have long been dead."""
+    first = launch("--processes", "2")
+    job = enqueue("step_loop", seconds=4)
+    effects.wait("step")
+    old = set(first.tree())
+
+    first.send(signal.SIGKILL)
+    first.ends()
+    launch("--processes", "1")
+
+    assert wait_for(job, within=RECLAIMED_WITHIN).attempts == 2
+    one, other = ([row for row in effects.all("step") if row.lease_epoch == epoch] for epoch in (1, 2))
+    assert max(row.at for row in one) < min(row.at for row in other)
+    assert {row.pid for row in one} <= old
+    assert not {row.pid for row in other} & old

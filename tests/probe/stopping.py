@@ -141,6 +141,12 @@ def slices(context: Any, *, count: int) -> None:
         time.sleep(0.1)
 
 
+@job("probe.forgets_alarm")
+def forgets_alarm(context: Any) -> None:
+    """Set an alarm, whose default is to end the process, and return."""
+    signal.alarm(1)
+
+
 @job("probe.naps")
 def naps(context: Any, *, seconds: float) -> None:
     """Sleep in short naps: an order to stop is obeyed between two of them."""

@@ -84,6 +84,8 @@ def check_all(workers: list[RunningWorker]) -> None:
         until(lambda: not expired_leases(), within=2 * LEASE_SECONDS + 2, what="no job RUNNING with an expired lease")
     assert idle_transactions() == []
     for worker in workers:
+        until(lambda: not processes.zombies(worker.tree()), within=2, what="no zombie")  # noqa: B023
+    for worker in workers:
         if worker.code is None:
             worker.stop()
     for worker in workers:

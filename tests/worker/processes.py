@@ -39,6 +39,16 @@ def marked(mark: str) -> list[int]:
     return found
 
 
+def zombies(parents: list[int]) -> list[int]:
+    """Return the dead processes that these have not reaped."""
+    found = []
+    for pid in all_pids():
+        fields = stat_fields(pid)
+        if fields and fields[0] == "Z" and int(fields[1]) in parents:
+            found.append(pid)
+    return found
+
+
 def command_line(pid: int) -> str:
     """Return a process's command line; gone: ''."""
     with contextlib.suppress(OSError):

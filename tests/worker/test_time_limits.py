@@ -136,3 +136,13 @@ def test_every_deadline_is_told(launch: Launch, enqueue: Enqueue, wait_for: Wait
     worker.says("job needs attention")
     assert f"job_id={job.pk} job_type=probe.sleep queue=default reason=limit outcome=deadline" in worker.log
     until(lambda: Job.objects.filter(job_type="jobqueue.notify", status=Status.DONE).count() == 1)
+
+
+def test_an_alarm_that_a_handler_forgot_does_not_go_off_in_the_next_job(
+    launch: Launch, enqueue: Enqueue, wait_for: WaitFor
+) -> None:
+    """C45: in-process alarms belong to the attempt that set them."""
+    launch("--processes", "1")
+    wait_for(enqueue("forgets_alarm"))
+
+    assert wait_for(enqueue("sleep", seconds=1.3, _max_attempts=1)).attempts == 1
