@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from jobqueue.conf import JobQueueSettings, get_settings
 from jobqueue.exceptions import JobQueueError, PayloadError
-from jobqueue.payloads import check_key, check_name, encode_flat, encode_payload
+from jobqueue.payloads import check_key, check_name, encode_payload, flat_encoder
 from jobqueue.registry import registry
 
 if TYPE_CHECKING:
@@ -143,10 +143,10 @@ def _due(run_after: object) -> tuple[datetime | None, timedelta | None]:
 def check_specs(specs: Iterable[JobSpec | Mapping[str, Any] | tuple[Any, ...]]) -> list[Arrival]:
     """Check every spec (JobSpec, dict of enqueue()'s arguments, tuple of type and payload); errors name the index."""
     arrivals: list[Arrival] = []
-    known: dict[str, Terms] = {}
+    plain = PlainArrivals()
     for index, spec in enumerate(specs):
         try:
-            arrivals.append(_plain_arrival(spec, known) or _arrival(spec, index))
+            arrivals.append(plain(spec) or _arrival(spec, index))
         except (JobQueueError, TypeError, ValueError, LookupError) as error:
             if not isinstance(error, PayloadError):  # which names the index itself
                 error.args = (f"item {index}: {error}", *error.args[1:])
@@ -154,19 +154,29 @@ def check_specs(specs: Iterable[JobSpec | Mapping[str, Any] | tuple[Any, ...]]) 
     return arrivals
 
 
-def _plain_arrival(spec: object, known: dict[str, Terms]) -> Arrival | None:
-    """Return the arrival of a tuple (type, flat payload), the usual item of a large bulk, in half the time."""
-    if type(spec) is not tuple or len(spec) != 2:
-        return None
-    job_type, payload = spec
-    terms = known.get(job_type)
-    if terms is None:
-        terms = known[job_type] = terms_of(job_type)
-    name, queue, priority, max_attempts, limit = terms
-    text = encode_flat(payload, limit)
-    if text is None:
-        return None
-    return Arrival._make((name, queue, priority, max_attempts, payload, text, len(text), None, "", None, None))
+class PlainArrivals:
+    """Makes the arrivals of tuples (type, flat payload), the usual item of a large bulk, in half the time."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[Terms, Callable[[object], str | None]]] = {}
+
+    def __call__(self, spec: object) -> Arrival | None:
+        """Return the arrival of a plain item, None for any other, which arrive() judges."""
+        if type(spec) is not tuple or len(spec) != 2:
+            return None
+        job_type, payload = spec
+        known = self._known.get(job_type)
+        if known is None:
+            terms = terms_of(job_type)
+            known = self._known[job_type] = terms, flat_encoder(terms.payload_max_bytes)
+        (name, queue, priority, max_attempts, _), encode = known
+        text = encode(payload)
+        if text is None:
+            return None
+        # Past the named tuple's own constructor, which takes longer than all the checks.
+        return tuple.__new__(
+            Arrival, (name, queue, priority, max_attempts, payload, text, len(text), None, "", None, None)
+        )
 
 
 def _arrival(spec: object, index: int) -> Arrival:

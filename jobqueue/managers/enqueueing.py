@@ -67,11 +67,12 @@ class EnqueueMixin(JobManagerBase):
         Each item is a JobSpec, a dict of enqueue()'s arguments, or a tuple (job type, payload). Of several items with
         one key the first wins. 100,000 take a few seconds; errors name the index and leave nothing enqueued.
         """
-        with collector_paused():
-            arrivals = check_specs(jobs)
-            return self._insert_many(arrivals) if arrivals else []
+        with collector_paused():  # no name for the arrivals: they are gone before the collector looks again
+            return self._insert_many(check_specs(jobs))
 
     def _insert_many(self, arrivals: Sequence[Arrival]) -> list[Job | None]:
+        if not arrivals:
+            return []
         alias = self.write_db
         connection = connections[alias]
         with transaction.atomic(using=alias), connection.cursor() as cursor:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobqueue.exceptions import PayloadError
-from jobqueue.payloads import encode_flat, encode_payload
+from jobqueue.payloads import encode_payload, flat_encoder
 
 SCALARS = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=20), st.binary(max_size=3))
 KEYS = st.one_of(st.text(max_size=8), st.integers())
@@ -15,7 +15,7 @@ KEYS = st.one_of(st.text(max_size=8), st.integers())
 
 @given(st.dictionaries(KEYS, st.one_of(SCALARS, st.lists(SCALARS, max_size=2)), max_size=5))
 def test_the_short_way_never_contradicts_the_long_one(payload: dict[Any, Any]) -> None:
-    text = encode_flat(payload, 60)
+    text = flat_encoder(60)(payload)
 
     if text is not None:
         assert encode_payload(payload, max_bytes=60) == (text, len(text))
@@ -23,7 +23,7 @@ def test_the_short_way_never_contradicts_the_long_one(payload: dict[Any, Any]) -
 
 @pytest.mark.parametrize("payload", [{}, {"a": 1}, {"a": "x", "b": True, "c": None, "d": -(10**30)}, {'\n"\\': ""}])
 def test_the_usual_payload_takes_the_short_way(payload: dict[str, Any]) -> None:
-    assert encode_flat(payload, 100) == encode_payload(payload, max_bytes=100).text
+    assert flat_encoder(100)(payload) == encode_payload(payload, max_bytes=100).text
 
 
 @pytest.mark.parametrize(
@@ -32,12 +32,25 @@ def test_the_usual_payload_takes_the_short_way(payload: dict[str, Any]) -> None:
     ids=ascii,
 )
 def test_everything_else_is_left_to_the_long_way(payload: Any) -> None:
-    assert encode_flat(payload, 100) is None
+    assert flat_encoder(100)(payload) is None
 
 
 def test_a_number_of_too_many_digits_is_left_to_the_long_way() -> None:
     payload = {"a": 10**5000}
 
-    assert encode_flat(payload, 10**6) is None
+    assert flat_encoder(10**6)(payload) is None
     with pytest.raises(PayloadError, match="more than 4300 digits"):
         encode_payload(payload, max_bytes=10**6)
+
+
+def test_a_key_that_is_no_string_is_told_from_the_known_ones() -> None:
+    """The encoder remembers the keys it has seen; 1 and True must not pass for one of them."""
+    encode = flat_encoder(100)
+
+    assert [encode(payload) for payload in ({"1": 2}, {"1": 2}, {1: 2}, {True: 2}, {"2": 3})] == [
+        '{"1": 2}',
+        '{"1": 2}',
+        None,
+        None,
+        '{"2": 3}',
+    ]
