@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 from .figures import Figure, bar, from_json, number
@@ -36,7 +37,7 @@ TAIL = """
   no other work in between. Its table is a copy of `jobqueue_job` with all columns, indexes and storage parameters.
 - **A drain** is `manage.py runworker --drain --processes 2` with default settings: isolated children, fenced claims and
   settles, statistics. Its clock runs from the first claim to the last settle. Every handler counts itself in memory
-  that all children share; a run in which one did not run exactly once is no result but an error.
+  that all children share; a run in which one ran twice or not at all is an error, not a result.
 - **Enqueues** are made by processes of their own through `Job.objects`; INSERT and COPY write the same columns.
 - **Latency** is read on one clock by both sides: after the commit, in an `on_commit` hook that runs before the
   product's own, and in the first line of the handler.
@@ -70,7 +71,7 @@ def write(results: Path, output: Path) -> None:
 def page(results: dict[str, Any], source: str) -> str:
     """Return the page's text."""
     found = [from_json(row) for row in results["rows"]]
-    head = HEAD.format(source=f"`{source}`", machine=_machine(results["machine"]), repeats=results["repeats"])
+    head = HEAD.format(source=f"`{source}`", machine=fill(_machine(results["machine"]), 120), repeats=results["repeats"])
     lines = "".join(_line(figure) for figure in found)
     notes = [f"- {figure.row}: {note}" for figure in found for note in figure.notes]
     beside = "\n## Beside the table\n\n" + "\n".join(notes) + "\n" if notes else ""
