@@ -71,7 +71,8 @@ def write(results: Path, output: Path) -> None:
 def page(results: dict[str, Any], source: str) -> str:
     """Return the page's text."""
     found = [from_json(row) for row in results["rows"]]
-    head = HEAD.format(source=f"`{source}`", machine=fill(_machine(results["machine"]), 120), repeats=results["repeats"])
+    machine = fill(_machine(results["machine"]), 120)
+    head = HEAD.format(source=f"`{source}`", machine=machine, repeats=results["repeats"])
     lines = "".join(_line(figure) for figure in found)
     notes = [f"- {figure.row}: {note}" for figure in found for note in figure.notes]
     beside = "\n## Beside the table\n\n" + "\n".join(notes) + "\n" if notes else ""
