@@ -1,8 +1,10 @@
 """Listen for hints that there is work, or that a job is to be cancelled. A hint only: polling finds what it misses.
 
-The connection is Django's, or one by JOBQUEUE["LISTEN_DSN"] where a pooler stands between. After LISTEN it sends itself
-a hint and waits for it: where that does not come back (a pooler in transaction mode), it says so once, and the worker
-polls. Every few seconds it asks the server something, so that a connection that died silently is noticed.
+The connection is Django's, or one by JOBQUEUE["LISTEN_DSN"] where a pooler stands between. A pooler that lends one
+server process to many clients is found before LISTEN is said: it would stay on that process and reach whoever has it
+next. After LISTEN a hint is sent by the way that enqueuers take, and waited for. Where hints cannot come, the listener
+says so once, and the worker polls. Every few seconds it asks the server something, so that a connection that died
+silently is noticed.
 """
 
 from __future__ import annotations
@@ -10,14 +12,18 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from datetime import timedelta
 from typing import Any, Protocol
 
 import psycopg
-from django.db import DatabaseError
+from django.db import DatabaseError, connections
+from psycopg.conninfo import conninfo_to_dict
 
 from jobqueue.conf import get_settings
-from jobqueue.managers.sessions import Session
+from jobqueue.logs import Quietly
+from jobqueue.managers.sessions import CONNECT_SECONDS, KEEPALIVE, Session
 from jobqueue.managers.waking import CANCEL_PREFIX, CHANNEL
 
 logger = logging.getLogger("jobqueue.listener")
@@ -26,6 +32,8 @@ PROBE_SECONDS = 10.0
 ECHO_SECONDS = 2.0
 DEAF_PAUSE_SECONDS = 60.0
 ECHO_PREFIX = "!echo "
+LOOKS_AT_POOLER = 10
+PROCESS = "SELECT pg_backend_pid()"
 
 
 class Hint(Protocol):
@@ -38,15 +46,19 @@ class Hint(Protocol):
 class ListenSession(Session):
     """A session to the server itself: by LISTEN_DSN where one is set."""
 
-    def _open(self) -> None:
-        super()._open()
+    def _open_with(self, startup: str) -> None:
         dsn = get_settings().LISTEN_DSN
-        if dsn and self._wrapper is not None:
-            self._wrapper.close()
-            with self._wrapper.wrap_database_errors:
-                self._wrapper.connection = psycopg.connect(
-                    dsn, autocommit=True, application_name=self.role[:63], connect_timeout=5, keepalives_idle=10
-                )
+        if not dsn:
+            super()._open_with(startup)
+            return
+        wrapper: Any = connections.create_connection(self.alias)
+        wrapper.inc_thread_sharing()
+        self._wrapper = wrapper
+        with wrapper.wrap_database_errors:
+            given: dict[str, Any] = {"connect_timeout": CONNECT_SECONDS, **KEEPALIVE, **conninfo_to_dict(dsn)}
+            given["options"] = f"{given.get('options', '')} {startup}".strip()
+            given["application_name"] = self.role[:63]
+            wrapper.connection = psycopg.connect(**given, autocommit=True)
 
 
 class Listener(threading.Thread):
@@ -61,6 +73,7 @@ class Listener(threading.Thread):
         )
         self.heard_itself = False
         self._told = False
+        self._quietly = Quietly(logger)
 
     def end(self) -> None:
         """Have the thread end."""
@@ -74,7 +87,7 @@ class Listener(threading.Thread):
                 self._listen()
             except (DatabaseError, psycopg.Error, OSError) as error:
                 if not self._ended.is_set():
-                    logger.warning(
+                    self._quietly.warning(
                         "listener lost its connection, the worker polls error=%s", str(error).strip().split("\n")[0]
                     )
                     self.heard_itself = False
@@ -85,24 +98,62 @@ class Listener(threading.Thread):
 
     def _listen(self) -> None:
         connection = self.session.connect()
+        if self.session.pooled and self._is_lent():
+            self._be_deaf()
+            return
         self.session.run(f"LISTEN {CHANNEL}")
         echo = f"{ECHO_PREFIX}{self._worker_id}"
-        self.session.run("SELECT pg_notify(%(channel)s, %(echo)s)", {"channel": CHANNEL, "echo": echo})
+        self._send(echo)
         self.heard_itself = self._wait(connection, ECHO_SECONDS, until=echo)
         if not self.heard_itself:
-            if not self._told:
-                logger.warning(
-                    "LISTEN brings nothing here (a pooler?): the worker polls; set JOBQUEUE['LISTEN_DSN'] to the server"
-                )
-                self._told = True
-            self.session.close()
-            self._ended.wait(DEAF_PAUSE_SECONDS)
+            self._be_deaf()
             return
         self._hint(None)  # whatever was enqueued or cancelled while nobody listened
         self._hint(None, cancels=True)
         while not self._ended.is_set():
             self._wait(connection, PROBE_SECONDS)
             self.session.run("SELECT 1")  # unanswered: the main loop cuts the connection
+
+    def _is_lent(self) -> bool:
+        """Tell whether a pooler lends the server process of this connection to others between two transactions.
+
+        It does where the process changes, or serves a second connection too; of a pooler that is little used each asks
+        the same one in turn.
+        """
+        mine: set[int] = set()
+        others: set[int] = set()
+        with self._second_session(type(self.session)) as second:
+            for _ in range(LOOKS_AT_POOLER):
+                mine.add(self.session.run(PROCESS)[0][0])
+                others.add(second.run(PROCESS)[0][0])
+                if len(mine) > 1 or mine & others:
+                    return True
+        return False
+
+    def _send(self, payload: str) -> None:
+        """Send a hint by the way that enqueuers take: a LISTEN_DSN that leads to another database is noticed, too."""
+        params = {"channel": CHANNEL, "payload": payload}
+        with self._second_session(Session) if get_settings().LISTEN_DSN else nullcontext(self.session) as sender:
+            sender.run("SELECT pg_notify(%(channel)s, %(payload)s)", params)
+
+    def _be_deaf(self) -> None:
+        """Say once that no hint can come, and try again after a while."""
+        if not self._told:
+            why = "LISTEN_DSN leads to a pooler or elsewhere?" if get_settings().LISTEN_DSN else "a pooler?"
+            logger.warning(
+                "LISTEN brings nothing here (%s): the worker polls; set JOBQUEUE['LISTEN_DSN'] to the server", why
+            )
+            self._told = True
+        self.session.close()
+        self._ended.wait(DEAF_PAUSE_SECONDS)
+
+    @contextmanager
+    def _second_session(self, kind: type[Session]) -> Iterator[Session]:
+        session = kind(self.session.alias, self.session.role, timeout=self.session.timeout, wake=self._ended)
+        try:
+            yield session
+        finally:
+            session.close()
 
     def _wait(self, connection: psycopg.Connection[Any], seconds: float, until: str | None = None) -> bool:
         """Pass hints on for a while. Returns whether the payload waited for came."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import logging
+import time
 from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -28,6 +29,9 @@ class CurrentJob:
 
 #: Set around each handler call; threads and tasks that the handler starts with a copied context keep it.
 current_job: ContextVar[CurrentJob | None] = ContextVar("jobqueue_current_job", default=None)
+
+QUIET_SECONDS: Final = 10.0
+LONGEST_QUIET_SECONDS: Final = 300.0
 
 JOB_FIELDS: Final = ("job_id", "job_type", "attempt", "lease_epoch")
 
@@ -76,6 +80,29 @@ class JSONFormatter(logging.Formatter):
         if record.stack_info:
             line["stack"] = self.formatStack(record.stack_info)
         return line
+
+
+class Quietly:
+    """Log an expected fault that lasts: at once, then after 10 s, 20 s and so on, with a count of what was left out."""
+
+    def __init__(self, logger: logging.Logger) -> None:
+        self._logger = logger
+        self._quiet, self._left_out = QUIET_SECONDS, 0
+        self._told_at = self._failed_at = float("-inf")
+
+    def warning(self, message: str, *arguments: Any) -> None:
+        """Log a warning, or count it."""
+        now = time.monotonic()
+        if now - self._failed_at > 2 * QUIET_SECONDS:  # all was well meanwhile
+            self._quiet, self._told_at = QUIET_SECONDS, float("-inf")
+        self._failed_at = now
+        if now - self._told_at < self._quiet:
+            self._left_out += 1
+            return
+        if self._told_at != float("-inf"):
+            self._quiet = min(2 * self._quiet, LONGEST_QUIET_SECONDS)
+        self._logger.warning("%s (left out: %s)", message % arguments, self._left_out)
+        self._told_at, self._left_out = now, 0
 
 
 def speak_by_default() -> None:

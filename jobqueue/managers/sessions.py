@@ -1,8 +1,9 @@
 """One database connection of one worker thread: its own, named by role, time-limited, READ COMMITTED, reconnecting.
 
-Every statement is a transaction of its own. Time limits and isolation are asked for in the start-up packet; where a
-pooler drops them (PgBouncer), each statement is wrapped in a transaction that says them itself (SET LOCAL). So nothing
-needs session state. A connection that no answer comes back on is cut by abort(), from another thread.
+Every statement is a transaction of its own. Time limits and isolation are asked for in the start-up packet. Where a
+pooler stands between (PgBouncer), each statement is wrapped in a transaction that says them itself (SET LOCAL) and is
+not prepared. So nothing needs session state. A pooler is known by what it drops, or by the process id: it tells its
+clients one that it made up. A connection that no answer comes back on is cut by abort(), from another thread.
 """
 
 from __future__ import annotations
@@ -33,9 +34,22 @@ logger = logging.getLogger("jobqueue.database")
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.2, 5.0
 ANSWER_MARGIN = timedelta(seconds=3)
+CONNECT_SECONDS = 5
 KEEPALIVE = {"keepalives": 1, "keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3}
 LOCK_MILLISECONDS = 500  # only a settle ever waits for a row lock
 READ_ONLY = "25006"
+UNANSWERED = "no answer from the database, connection cut"
+LOOK = """
+SELECT (SELECT setting FROM pg_settings WHERE name = 'statement_timeout'),
+       current_setting('default_transaction_isolation'), pg_backend_pid(),
+       inet_server_addr()::text, inet_server_port(), pg_postmaster_start_time(), pg_is_in_recovery()
+"""
+# What a role or database may set that would end a connection kept for good, or a statement within its own limit. Not in
+# the start-up packet, since a version refuses names that it does not know.
+LIFT_LIMITS = """
+SELECT set_config(name, '0', false) FROM pg_settings
+WHERE name IN ('idle_session_timeout', 'transaction_timeout') AND setting <> '0'
+"""
 BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
 LIMITS = "SELECT set_config('statement_timeout', %s, true), set_config('lock_timeout', %s, true)"
 
@@ -57,9 +71,10 @@ class Session:
         self.server: tuple[Any, ...] = ()  # (address, port, start time): another server, or a restarted one, shows here
         self._wake = wake or threading.Event()
         self._wrapper: DatabaseWrapper | None = None
-        self._scoped = False
+        self._scoped = self._in_transaction = False
         self._pause = FIRST_PAUSE
         self._asked_at: float | None = None
+        self._cut = False
 
     def run(self, statement: str, params: Mapping[str, Any] | None = None) -> list[tuple[Any, ...]]:
         """Run one statement in a transaction of its own and return its rows (none: [])."""
@@ -67,9 +82,11 @@ class Session:
         self._asked_at = time.monotonic()
         try:
             with wrapper.wrap_database_errors:
-                rows = self._scoped_run(statement, params) if self._scoped else self._plain_run(statement, params)
+                scoped = self._scoped and not self._in_transaction
+                rows = self._scoped_run(statement, params) if scoped else self._plain_run(statement, params)
         except DatabaseError as error:
             self._after_error(error)
+            self._raise_if_cut(error)
             raise
         finally:
             self._asked_at = None
@@ -85,17 +102,22 @@ class Session:
                 self._execute(BEGIN)
                 if self._scoped:
                     self._execute(LIMITS, self._limits())
-            self._scoped, before = False, self._scoped
+            self._in_transaction = True
             try:
                 yield
             finally:
-                self._scoped = before
+                self._in_transaction = False
             with wrapper.wrap_database_errors:
                 self._execute("COMMIT")
         except BaseException:
             with contextlib.suppress(DatabaseError), wrapper.wrap_database_errors:
                 self._execute("ROLLBACK")
             raise
+
+    @property
+    def pooled(self) -> bool:
+        """Whether a pooler was found between this connection and the server."""
+        return self._scoped
 
     def connect(self) -> psycopg.Connection[Any]:
         """Return the psycopg connection underneath, connected."""
@@ -116,10 +138,11 @@ class Session:
 
     def abort_if_unanswered(self) -> None:
         """Cut the connection, from another thread, when a statement's answer is long overdue: it may be half open."""
-        asked_at = self._asked_at
-        if asked_at is not None and time.monotonic() - asked_at > (self.timeout + ANSWER_MARGIN).total_seconds():
-            logger.warning("no answer from the database, connection cut role=%s", self.role)
-            self._asked_at = None
+        asked_at, wrapper = self._asked_at, self._wrapper
+        if asked_at is None or wrapper is None or wrapper.connection is None:
+            return
+        if time.monotonic() - asked_at > (self.timeout + ANSWER_MARGIN).total_seconds():
+            self._asked_at, self._cut = None, True  # its own thread tells of it, in the one line of this loss
             self.abort()
 
     def abort(self) -> None:
@@ -136,14 +159,15 @@ class Session:
     # -- inside ---------------------------------------------------------------------------------------------------
 
     def _plain_run(self, statement: str, params: Mapping[str, Any] | None) -> list[tuple[Any, ...]]:
-        cursor = self._execute(statement, params, prepare=get_settings().PREPARED)
+        # Behind a pooler the next execution may go to another server process, which has prepared nothing.
+        cursor = self._execute(statement, params, prepare=get_settings().PREPARED and not self._scoped)
         return cursor.fetchall() if cursor.description else []
 
     def _scoped_run(self, statement: str, params: Mapping[str, Any] | None) -> list[tuple[Any, ...]]:
         with self.connect().pipeline():
             self._execute(BEGIN)
             self._execute(LIMITS, self._limits())
-            cursor = self._execute(statement, params)  # not prepared: the next one may go to another server process
+            cursor = self._execute(statement, params)
             self._execute("COMMIT")
         return cursor.fetchall() if cursor.description else []
 
@@ -161,16 +185,32 @@ class Session:
     def _connected(self) -> DatabaseWrapper:
         if self._wrapper is None or self._wrapper.connection is None or self._wrapper.connection.closed:
             self.close()
+            self._asked_at = time.monotonic() + self._connect_seconds()  # which libpq itself looks after
             try:
                 self._open()
-            except (OperationalError, InterfaceError):
+            except (OperationalError, InterfaceError) as error:
                 self.away = True
                 self.close()
+                self._raise_if_cut(error)
                 raise
+            finally:
+                self._asked_at = None
             self.connects += 1
             self.away = False
         assert self._wrapper is not None
         return self._wrapper
+
+    def _connect_seconds(self) -> float:
+        """Return how long connecting may take: libpq gives each of several hosts its time."""
+        settings = connections.settings[self.alias]
+        each = settings.get("OPTIONS", {}).get("connect_timeout", CONNECT_SECONDS)
+        return max(float(each), CONNECT_SECONDS) * (str(settings.get("HOST", "")).count(",") + 1)
+
+    def _raise_if_cut(self, error: DatabaseError | InterfaceError) -> None:
+        """Say why, where abort_if_unanswered() is the reason for an error: the socket alone looks as if lost."""
+        cut, self._cut = self._cut, False
+        if cut:
+            raise OperationalError(UNANSWERED) from error
 
     def _open(self) -> None:
         timeout, lock = self._limits()
@@ -183,17 +223,18 @@ class Session:
             if "startup parameter" not in str(error):  # what PgBouncer says of parameters that it does not track
                 raise
             self._open_with("")
-        with self._wrapper.wrap_database_errors:  # type: ignore[union-attr]
-            row = self._wrapper.connection.execute(  # type: ignore[union-attr]
-                "SELECT (SELECT setting FROM pg_settings WHERE name = 'statement_timeout'),"
-                " current_setting('default_transaction_isolation'),"
-                " inet_server_addr()::text, inet_server_port(), pg_postmaster_start_time(), pg_is_in_recovery()"
-            ).fetchone()
-        if row[5]:
+        assert self._wrapper is not None
+        connection = self._wrapper.connection
+        with self._wrapper.wrap_database_errors:
+            timeout_here, isolation, pid, *server, is_standby = connection.execute(LOOK).fetchone()
+        if is_standby:
             msg = "the database is a read-only standby: waiting for a primary"
             raise OperationalError(msg)
-        self._scoped = row[:2] != (timeout, "read committed")
-        self.server = tuple(row[2:5])
+        self._scoped = (timeout_here, isolation) != (timeout, "read committed") or pid != connection.info.backend_pid
+        self.server = tuple(server)
+        if not self._scoped:
+            with self._wrapper.wrap_database_errors:
+                connection.execute(LIFT_LIMITS)
 
     def _open_with(self, startup: str) -> None:
         wrapper = connections.create_connection(self.alias)
@@ -201,7 +242,7 @@ class Session:
         options.pop("pool", None)  # a connection kept for good is not borrowed from the web's pool
         options["application_name"] = self.role[:63]
         options["prepare_threshold"] = 5  # Django's None would refuse to prepare even what asks for it
-        options["connect_timeout"] = options.get("connect_timeout", 5)
+        options["connect_timeout"] = options.get("connect_timeout", CONNECT_SECONDS)
         options["options"] = f"{options.get('options', '')} {startup}".strip()
         wrapper.settings_dict = {**wrapper.settings_dict, "OPTIONS": options, "CONN_MAX_AGE": None, "AUTOCOMMIT": True}
         self._wrapper = wrapper  # type: ignore[assignment]
@@ -217,6 +258,6 @@ class Session:
         if demoted or wrapper.connection.closed or status == psycopg.pq.TransactionStatus.UNKNOWN:
             self.away = True
             self.close()
-        elif self._scoped and status != psycopg.pq.TransactionStatus.IDLE:
+        elif self._scoped and not self._in_transaction and status != psycopg.pq.TransactionStatus.IDLE:
             with contextlib.suppress(psycopg.Error):
                 self._execute("ROLLBACK")

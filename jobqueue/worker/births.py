@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("jobqueue.worker")
 
+ZYGOTE_TRIES = 3  # one after another, where the first two are killed: a machine short of memory may do that
 STILLBORN_SECONDS, STILLBORN_PAUSE_SECONDS = 1.0, 0.5
 
 
@@ -33,7 +34,7 @@ class Births:
     def fill(self, now: float) -> None:
         """Fork what is missing; no child is born into a worker that cuts its jobs off."""
         worker = self._worker
-        if now < self._not_before or worker.shutdown.interrupting:
+        if now < self._not_before or worker.shutdown.interrupting or worker.launcher.control is None:
             return
         for child in worker.pool.fill():
             worker.selector.register(child.channels.results, selectors.EVENT_READ, child)
@@ -69,7 +70,7 @@ class Births:
         worker.reports.died(child, code, ours=ours)
 
     def _zygote_died(self, now: float) -> None:
-        """Account for all children, which died with it, and start another."""
+        """Account for all children, which died with it, and start another, unless a stop is asked for meanwhile."""
         worker = self._worker
         logger.error("the zygote ended and took the children with it: starting another")
         worker.selector.unregister(worker.launcher.control)  # type: ignore[arg-type]
@@ -78,12 +79,24 @@ class Births:
         worker.launcher.stop()
         if worker.shutdown.interrupting:
             return
-        try:
-            worker.launcher.start()
-        except ZygoteFailed:
-            logger.exception("no zygote: the worker stops")
-            worker.shutdown.ask()
-            worker.shutdown.ask()
-            return
-        worker.read_policies()
-        self.listen_to_zygote()
+        worker.settler.pump(nothing_runs=True)  # what has ended is not to wait for the imports of another
+        if self._start_zygote():
+            worker.read_policies()
+            self.listen_to_zygote()
+
+    def _start_zygote(self) -> bool:
+        """Start another zygote, and again where it is killed before it is ready. Returns False where the worker stops.
+
+        One that ends by itself cannot import the handlers any more: that is not mended by trying again.
+        """
+        worker = self._worker
+        for tries_left in reversed(range(ZYGOTE_TRIES)):
+            try:
+                return worker.launcher.start(stopped=lambda: worker.shutdown.asked)
+            except ZygoteFailed as error:
+                if error.killed and tries_left:
+                    logger.error("another zygote was killed before it was ready: starting one more")
+                    continue
+                logger.error("no zygote, the worker stops: %s", error)
+        worker.shutdown.fail()
+        return False

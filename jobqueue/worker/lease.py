@@ -16,11 +16,12 @@ from datetime import timedelta
 
 from django.db import DatabaseError
 
+from jobqueue.logs import Quietly
 from jobqueue.managers import Renewal, leasing
 from jobqueue.managers.sessions import Session
 
 from .holding import HeldJobs, boottime
-from .threads import Inbox, Quietly
+from .threads import Inbox
 
 logger = logging.getLogger("jobqueue.worker")
 
@@ -48,7 +49,7 @@ class Heartbeat(threading.Thread):
         self._beat, self._leave, self._heard = beat, leave, heard
         self._wake, self._ended = threading.Event(), threading.Event()
         self._renew_at = self._beat_at = 0.0
-        self._quietly = Quietly()
+        self._quietly = Quietly(logger)
         self.healthy_at = time.monotonic()
         self.deaf: Callable[[], bool] = lambda: True  # whether no hints come, so that cancels must be looked for
 

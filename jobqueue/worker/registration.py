@@ -14,11 +14,14 @@ from django.db import DatabaseError
 import jobqueue
 from jobqueue import sql
 from jobqueue.exceptions import ConfigurationError
+from jobqueue.logs import Quietly
 from jobqueue.managers.counting import pending_queues
+from jobqueue.managers.rows import Run
 from jobqueue.managers.sessions import Session
 from jobqueue.registry import PolicyTable
 
 from .options import WorkerOptions
+from .threads import is_away
 
 logger = logging.getLogger("jobqueue.worker")
 
@@ -35,28 +38,29 @@ class Registration:
         self.sleeping: Callable[[], bool] = lambda: False
 
     def register(
-        self, session: Session, policies: PolicyTable, *, ready: Callable[[], None], stopped: Callable[[], bool]
+        self, session: Session, policies: PolicyTable, *, ready: Callable[[Run], object], stopped: Callable[[], bool]
     ) -> bool:
         """Write the row, waiting for a database that is not up yet; warn of queues that nobody knows.
 
         Returns False when the worker was stopped meanwhile.
         """
+        quietly = Quietly(logger)
         while not stopped():
             try:
-                session.run("SELECT 1")
-                ready()
+                ready(session.run)
                 self.beat(session)
+                pending = pending_queues(session.run)
                 break
             except DatabaseError as error:
-                if not session.away:
+                if not is_away(error):
                     raise
-                logger.warning("waiting for the database error=%s", str(error).strip().split("\n")[0])
+                quietly.warning("waiting for the database error=%s", str(error).strip().split("\n")[0])
                 session.pause()
         else:
             return False
         if django_settings.DEBUG:
             logger.warning("DEBUG is on: fine for development, slow and talkative in production")
-        known = {policy.queue for policy in policies.policies.values()} | set(pending_queues(session.run))
+        known = {policy.queue for policy in policies.policies.values()} | set(pending)
         strange = [queue for queue in self.queues if queue not in known and queue != "*"]
         if strange:
             logger.warning("no job type is declared for these queues and none has jobs: %s", ", ".join(strange))

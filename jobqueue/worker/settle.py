@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from django.db import DataError
 
 from jobqueue.errors import describe
+from jobqueue.logs import Quietly
 from jobqueue.managers import Done, Ending, Release, leasing, settling
 from jobqueue.outcomes import Outcome
 
 from .holding import Held, HeldJobs, boottime
-from .threads import Quietly
 
 if TYPE_CHECKING:
     from .threads import DatabaseThread
@@ -56,7 +56,7 @@ class Settler:
         self._waiting: list[tuple[Held, End]] = []
         self._locked: list[tuple[Held, End]] = []  # their rows are locked by others: apart, so that they hold up nobody
         self._since = self._not_before = self._locked_at = 0.0
-        self._quietly = Quietly()
+        self._quietly = Quietly(logger)
         self.give_up_at: float | None = None  # monotonic; set when the worker stops
 
     def __len__(self) -> int:
@@ -206,6 +206,6 @@ class Settler:
         ids = {end.id for _, end in kept}
         for held, end in batch:
             if end.id not in ids:
-                self._held.remove(held)
+                self._held.give_up(held)
                 self._verdict(held, end, None)
         return kept

@@ -28,6 +28,7 @@ from jobqueue.conf import get_settings
 from jobqueue.listener import Listener
 from jobqueue.maintenance.loop import Maintenance
 from jobqueue.managers import Ending, Release, Renewal
+from jobqueue.managers.rows import Run
 from jobqueue.managers.sessions import Session
 from jobqueue.outcomes import Outcome
 from jobqueue.registry import from_policies
@@ -66,10 +67,10 @@ class Supervisor:
         self,
         options: WorkerOptions,
         *,
-        ready: Callable[[], None] = lambda: None,
+        ready: Callable[[Run], object] = lambda run: run("SELECT 1", {}),
         progress: Callable[[int, int], None] | None = None,
     ) -> None:
-        """`ready` is called when the database answers, before anything is written; it raises where that must not be."""
+        """`ready` asks the database, before anything is written, and raises where nothing must be."""
         self.options = options
         self.settings = get_settings().changed(LEASE_SECONDS=options.lease.total_seconds())
         self._ready, self._show = ready, progress
@@ -85,7 +86,7 @@ class Supervisor:
         self.reports = Reports(self.pool, self.held, limit=LineBudget(LOG_LINES_A_SECOND))
         self.stops = Stops(self.pool, self.held, self.settings)
         self.settler = Settler(self.settling, self.held, worker_id=options.worker_id, verdict=self._verdict)
-        self.hands = HandOut(self.pool, self.held, self.settler, began=self._began)
+        self.hands = HandOut(self.pool, self.held, self.settler, began=self._began, reserved=self.plan.reserved)
         self.dispatch = self._make_dispatch()
         self.dispatch.budget = options.max_jobs
         self.reports.settler, self.reports.hands, self.reports.stops = self.settler, self.hands, self.stops
@@ -160,8 +161,9 @@ class Supervisor:
             thread.start()
         if self.settings.NOTIFY:
             self.listener = Listener(self.options.alias, self.options.worker_id, hint=self._hint)
+            self.dispatch.hears = lambda: self.listener is not None and self.listener.heard_itself
+            self.heartbeat.deaf = lambda: not self.dispatch.hears()
             self.listener.start()
-            self.heartbeat.deaf = lambda: self.listener is None or not self.listener.heard_itself
         if self.options.maintenance:
             self.maintenance = Maintenance(
                 self.options.alias, self.options.worker_id, lease=self.options.lease, woke=self._hint

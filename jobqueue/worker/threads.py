@@ -14,6 +14,7 @@ from typing import Any
 
 from django.db import DatabaseError, InterfaceError, OperationalError
 
+from jobqueue.logs import Quietly
 from jobqueue.managers.sessions import Session
 from jobqueue.managers.settling import sqlstate
 
@@ -24,8 +25,6 @@ Event = Callable[[], None]
 
 Answer = Callable[[Any, "Exception | None"], None]
 """Called in the main loop with a task's result, or with its error."""
-
-LOG_EVERY_SECONDS = 10.0
 
 
 class Inbox:
@@ -52,21 +51,6 @@ class Inbox:
         with contextlib.suppress(queue.Empty):
             while True:
                 self._events.get_nowait()()
-
-
-class Quietly:
-    """Log an expected fault at most every ten seconds, with a count of what was left out meanwhile."""
-
-    def __init__(self) -> None:
-        self._last, self._left_out = float("-inf"), 0
-
-    def warning(self, message: str, *arguments: Any) -> None:
-        """Log a warning, or count it."""
-        if time.monotonic() - self._last < LOG_EVERY_SECONDS:
-            self._left_out += 1
-            return
-        logger.warning("%s (left out: %s)", message % arguments, self._left_out)
-        self._last, self._left_out = time.monotonic(), 0
 
 
 class LineBudget:
@@ -113,7 +97,7 @@ class DatabaseThread(threading.Thread):
         self._tasks: queue.SimpleQueue[tuple[Callable[[], Any], Answer, Callable[[], bool]] | None] = (
             queue.SimpleQueue()
         )
-        self._quietly = Quietly()
+        self._quietly = Quietly(logger)
 
     def submit(
         self,

@@ -51,6 +51,7 @@ def test_every_statement_is_limited_and_read_committed(session: Session) -> None
     assert value(session, "SHOW statement_timeout") == "5s"
     assert value(session, "SHOW lock_timeout") == "500ms"
     assert value(session, "SHOW transaction_isolation") == "read committed"
+    assert not session.pooled
 
 
 def test_the_isolation_is_its_own_whatever_the_projects_is(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -204,3 +205,15 @@ def test_where_a_pooler_drops_the_limits_each_statement_says_them(session: Sessi
     assert value(session, "SELECT 1") == 1
     with session.transaction():
         assert value(session, "SELECT current_setting('lock_timeout')") == "500ms"
+
+
+def test_where_a_pooler_drops_the_isolation_each_transaction_says_it(session: Session) -> None:
+    """Guards: the isolation and READ WRITE of the transaction itself, whatever the server process was left with."""
+    session.connect().execute("SET default_transaction_isolation = 'serializable'")
+    session.connect().execute("SET default_transaction_read_only = on")
+    session._scoped = True
+
+    assert value(session, "SHOW transaction_isolation") == "read committed"
+    assert value(session, "SHOW transaction_read_only") == "off"
+    with session.transaction():
+        assert value(session, "SHOW transaction_isolation") == "read committed"

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from jobqueue.logs import CurrentJob, JobFilter, JSONFormatter, current_job
+from jobqueue.logs import CurrentJob, JobFilter, JSONFormatter, Quietly, current_job
 
 JOB = CurrentJob(job_id=7, job_type="documents.index", attempt=2, lease_epoch=5)
 
@@ -175,3 +175,23 @@ def test_both_work_by_django_s_logging_setting(capsys: pytest.CaptureFixture[str
     logging.getLogger("tests.logs").info("started")
 
     assert json.loads(capsys.readouterr().out)["job_id"] == 7
+
+
+def test_a_fault_that_lasts_is_told_less_and_less_often(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    quietly = Quietly(logging.getLogger("jobqueue.quiet"))
+
+    def told_at(seconds: range) -> list[int]:
+        caplog.clear()
+        times = []
+        for second in seconds:
+            monkeypatch.setattr("jobqueue.logs.time.monotonic", lambda: float(second))  # noqa: B023 - called within this round
+            before = len(caplog.records)
+            quietly.warning("away error=%s", "refused")
+            times += [second] * (len(caplog.records) - before)
+        return times
+
+    assert told_at(range(0, 125, 5)) == [0, 10, 30, 70]
+    assert caplog.messages[-1] == "away error=refused (left out: 7)"
+    assert told_at(range(500, 520, 5)) == [500, 510]
