@@ -19,6 +19,8 @@ from jobqueue.children.launcher import ZygoteFailed
 from jobqueue.conf import get_settings
 from jobqueue.exceptions import ConfigurationError
 from jobqueue.logs import speak_by_default
+from jobqueue.management import reloading
+from jobqueue.managers.rows import Run
 from jobqueue.models import Job
 from jobqueue.worker.options import WorkerOptions
 from jobqueue.worker.supervisor import Supervisor
@@ -59,12 +61,15 @@ class Command(BaseCommand):
         parser.add_argument("--max-seconds", type=float, help="end after so many seconds")
         parser.add_argument("--shutdown-timeout", type=_seconds, help="seconds that running jobs get when stopping")
         parser.add_argument("--no-maintenance", action="store_true", help="leave housekeeping to other workers")
+        parser.add_argument("--reload", action="store_true", help="start again when code changes; for development")
 
     def handle(self, **options: Any) -> None:
         """Run the worker and exit with its code."""
         speak_by_default()
         if sys.platform != "linux":
             raise CommandError("workers run on Linux: they rely on its process control (enqueueing works anywhere)")
+        if options["reload"] and not reloading.is_below_reloader():
+            reloading.run(self.stderr.write)
         alias = options["database"] or Job.objects.write_db
         if alias not in connections:
             raise CommandError(f"--database {alias!r}: no such alias in settings.DATABASES", returncode=2)
@@ -105,20 +110,17 @@ class Command(BaseCommand):
             maintenance=False if options["no_maintenance"] else None,
         )
 
-    def _check_migrations(self, alias: str) -> None:
-        """Refuse to work on tables that this version does not know. Called when the database answers."""
-        connection = connections[alias]
+    def _check_migrations(self, alias: str, run: Run) -> None:
+        """Refuse to work on tables that this version does not know. Asked by the worker's own connection."""
         try:
-            with connection.cursor() as cursor:
-                # By hand: Django's loader imports every app's migrations, and the worker would keep them.
-                cursor.execute("SELECT name FROM django_migrations WHERE app = 'jobqueue'")
-                applied = {row[0] for row in cursor.fetchall()}
+            # By hand: Django's loader imports every app's migrations, and the worker would keep them.
+            applied = {name for (name,) in run("SELECT name FROM django_migrations WHERE app = 'jobqueue'", {})}
         except ProgrammingError:  # no migration of any app was ever applied
             applied = set()
-        finally:
-            connection.close()
         module = django_settings.MIGRATION_MODULES.get("jobqueue", "jobqueue.migrations")
-        names = [found.name for found in iter_modules(import_module(module).__path__)] if module else []
+        # As Django's loader does: what begins with an underscore is no migration.
+        found = iter_modules(import_module(module).__path__) if module else ()
+        names = [each.name for each in found if not each.ispkg and each.name[0] not in "_~"]
         if missing := sorted(set(names) - applied):
             names_missing = ", ".join(missing)
             raise CommandError(
