@@ -11,19 +11,24 @@ time. At the far end one full scan tells whether all is quick again. See docs/de
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import Any
 
 from django.db import OperationalError
 
+from jobqueue import sql
 from jobqueue.managers import ClaimedJob, Span, leasing
+from jobqueue.managers.culprits import Culprits
 from jobqueue.managers.rows import FIRST_KEY, LAST_PRIORITY, Run
 from jobqueue.managers.settling import sqlstate
 
 SLOW_SECONDS, SLOW_SECONDS_A_ROW = 0.004, 0.00003  # three times what a claim takes
 CREEP_SECONDS, CREEP_SHARE = 2e-5, 0.01  # a second: how fast the quickest claim is forgotten
 SWEEP_SHARE = 10  # a sweep may take one part in ten of the time
+SWEEP_CLAIMS, SWEEP_PATIENCE_SECONDS = 25, 5.0  # and a slow one comes after so many quick claims, or so long
 FIRST_SLICE = timedelta(seconds=5)
 WIDEST_SLICE = timedelta(days=3650)
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -37,6 +42,8 @@ class Floor:
 
     keys: dict[int, tuple[int, int]] = field(default_factory=dict)  # (run_after in microseconds, id) by priority
     next_sweep_at: float = 0.0
+    claims_first: int = 0  # how many claims come before the next sweep ...
+    patient_until: float = 0.0  # ... at the latest then
     sweep_top: datetime | None = None
     width: timedelta = FIRST_SLICE
 
@@ -57,6 +64,19 @@ class Floor:
         start = self.sweep_top - self.width if self.sweep_top > OLDEST else "-infinity"
         return [Span(queue, take, priority, start, 0, priority, self.sweep_top) for priority in sorted(self.keys)]
 
+    def sweep_is_due(self, now: float) -> bool:
+        """Tell whether it is time for the next sweep; not being so counts as a claim without one."""
+        due = now >= self.next_sweep_at and (self.claims_first <= 0 or now >= self.patient_until)
+        self.claims_first -= not due
+        return due
+
+    def rest_after(self, seconds: float, now: float) -> None:
+        """Note that a sweep took so long."""
+        self.next_sweep_at = now + seconds * SWEEP_SHARE
+        if seconds > SLOW_SECONDS:
+            # By time alone, one claim in five would be a slow one where claims are few.
+            self.claims_first, self.patient_until = SWEEP_CLAIMS, now + SWEEP_PATIENCE_SECONDS
+
     def step_back(self) -> None:
         """Go on to the next slice, twice as wide."""
         if self.sweep_top is not None and self.sweep_top > OLDEST:
@@ -76,6 +96,8 @@ class Claims:
         self._run, self._worker_id, self._lease = run, worker_id, lease
         self._floors: dict[str, Floor] = {}
         self._slow: set[str] = set()
+        self._spans: Sequence[Span] = ()
+        self._culprits = Culprits(self._claim_around, self._first)
         self._quickest, self._measured_at = 1.0, time.monotonic()
 
     @property
@@ -86,6 +108,13 @@ class Claims:
     def sweep_at(self) -> float | None:
         """Return when the next sweep behind a floor may be made, None without floors."""
         return min((self._floors[queue].next_sweep_at for queue in self._slow), default=None)
+
+    def rest_after(self, seconds: float) -> float:
+        """Return how long to do without another look at the index that took so long: a tenth of the time is its share.
+
+        0 for one that was quick; the way to the server does not count.
+        """
+        return SWEEP_SHARE * (seconds - self._quickest) if seconds > SLOW_SECONDS + 3 * self._quickest else 0.0
 
     def claim(self, takes: Sequence[tuple[str, int]], *, total: int) -> list[ClaimedJob]:
         """Claim up to so many jobs of each queue and up to `total`; all queues that are not slow in one statement."""
@@ -107,13 +136,13 @@ class Claims:
             floor.note([job for job in jobs if job.queue == queue])
             if slow and floor.keys:
                 self._slow.add(queue)
-                floor.next_sweep_at = time.monotonic() + seconds * SWEEP_SHARE
+                floor.rest_after(seconds, time.monotonic())
         return jobs
 
     def _claim_slow(self, queue: str, take: int) -> list[ClaimedJob]:
         floor = self._floors[queue]
         # The sweep comes first: on a busy queue what is above the floor would always take every place.
-        jobs = self._sweep(queue, floor, take) if time.monotonic() >= floor.next_sweep_at else []
+        jobs = self._sweep(queue, floor, take) if floor.sweep_is_due(time.monotonic()) else []
         if len(jobs) < take:
             above = self._claim(floor.spans(queue, take - len(jobs)), total=take - len(jobs))
             floor.note(above)
@@ -135,7 +164,7 @@ class Claims:
                 raise
             floor.width = max(floor.width / 2, timedelta(milliseconds=1))
             jobs = []
-        floor.next_sweep_at = time.monotonic() + (time.monotonic() - began) * SWEEP_SHARE
+        floor.rest_after(time.monotonic() - began, time.monotonic())
         return jobs
 
     def _look_from_start(self, queue: str, floor: Floor, take: int) -> list[ClaimedJob]:
@@ -160,7 +189,26 @@ class Claims:
         return seconds > SLOW_SECONDS + 3 * self._quickest + rows_seconds
 
     def _claim(self, spans: Sequence[Span], total: int | None = None) -> list[ClaimedJob]:
-        return leasing.claim(self._run, spans=spans, worker_id=self._worker_id, lease=self._lease, total=total)
+        self._spans = spans
+        return self._culprits.run(sum(span.take for span in spans) if total is None else total)
+
+    def _claim_around(self, total: int, skip: Sequence[int]) -> list[ClaimedJob]:
+        run = partial(self._run_around, list(skip)) if skip else self._run
+        return leasing.claim(run, spans=self._spans, worker_id=self._worker_id, lease=self._lease, total=total)
+
+    def _run_around(self, skip: list[int], statement: str, params: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+        # Only here: every claim would pay for a condition that is hardly ever needed.
+        around = statement.replace(
+            "AND job.queue = span.queue", "AND job.queue = span.queue AND NOT (job.id = ANY (%(skip)s::bigint[]))"
+        )
+        return self._run(around, {**params, "skip": skip})
+
+    def _first(self, skip: Sequence[int]) -> int | None:
+        for span in self._spans:
+            rows = self._run(sql.FIRST_PENDING, {"queue": span.queue, "skip": list(skip)})
+            if rows:
+                return int(rows[0][0])
+        return None
 
 
 def _instant(microseconds: int) -> datetime:

@@ -16,7 +16,9 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from jobqueue.conf import JobQueueSettings
+from jobqueue.errors import cut_text
 from jobqueue.exceptions import HandlerImportError, UnknownJobType
+from jobqueue.logs import Quietly
 from jobqueue.managers import ClaimedJob, Ending, Release, leasing
 from jobqueue.managers.counting import pending_queues
 from jobqueue.outcomes import Outcome
@@ -27,7 +29,7 @@ from .endings import new_ending
 from .handout import DEEPEST, HandOut
 from .holding import Held, HeldJobs, boottime
 from .queues import Deal, QueuePlan
-from .threads import DatabaseThread, Quietly
+from .threads import DatabaseThread, is_away
 
 if TYPE_CHECKING:
     from .settle import Settler
@@ -39,6 +41,7 @@ FAILED_PAUSE_SECONDS = 0.5
 SHORT_SECONDS = 0.1
 MOST_UNSETTLED = 1_000  # a settle that cannot keep up must hold the claims back
 MARK_SECONDS, BUSY_SECONDS = 1.0, 0.25
+LONGEST_FINGERPRINT_BYTES = 255
 
 
 class Claimed(NamedTuple):
@@ -82,6 +85,7 @@ class Dispatch:
         self._thread, self._plan, self._held, self._settler = thread, plan, held, settler
         self._settings, self._worker_id, self._lease, self._poll = settings, worker_id, lease, poll
         self._mark_idle, self._hands = mark_idle, hands
+        self.hears: Callable[[], bool] = lambda: False  # whether hints come, so that it is worth asking for them
         self.claims = Claims(thread.session.run, worker_id=worker_id, lease=lease)
         self.policies = PolicyTable({})
         self.stopped = False  # no further claims: the worker stops
@@ -89,12 +93,12 @@ class Dispatch:
         self.claimed_at: float | None = None  # monotonic time of the last good claim loop
         self.found_nothing = False  # the last claim looked everywhere and found nothing
         self._hungry, self._next_at, self._idle, self._idle_since = True, 0.0, False, 0.0
-        self._learn_at = 0.0
+        self._learn_at = self._no_learning_before = 0.0
         self._short: set[str] = set()  # queues that had less than was asked for
         self._short_since = 0.0
         self._busy_since: float | None = None  # since when every claim has found something
         self._connects = 0
-        self._quietly = Quietly()
+        self._quietly = Quietly(logger)
         self._hinted = False
 
     def wake(self, queues: Iterable[str] = ()) -> None:
@@ -144,7 +148,7 @@ class Dispatch:
             self._short.clear()  # jobs may have come meanwhile, and nobody tells a worker that is not idle
         if self.budget is not None:
             free = min(free, self.budget)
-        learn = self._plan.every and (not self._hungry or now >= self._learn_at)
+        learn = self._plan.every and (not self._hungry or now >= self._learn_at) and now >= self._no_learning_before
         deals = self._deals(free)
         if deals or learn:
             self._thread.submit(partial(self._claim, free, deals, learn=learn), self._claimed)
@@ -156,14 +160,20 @@ class Dispatch:
         for held in self._held.all():
             if not held.ended:
                 counts[held.job.queue] = counts.get(held.job.queue, 0) + 1
-        return self._plan.deals(free=free, depth=self._hands.depth, held=counts, skip=self._short)
+        # A child's slots share its inbox, so what is given ahead cannot be kept out of a reserved one: nothing is.
+        slots = self._hands.shared_slots
+        return self._plan.deals(free=free, depth=self._hands.depth, held=counts, skip=self._short, slots=slots)
 
     def _claim(self, free: int, deals: list[Deal], *, learn: bool) -> Claimed:
         """Claim, on the database thread; jobs are held from here on."""
         run = self._thread.session.run
         if learn:
+            began = time.monotonic()
             self._plan.learnt = set(pending_queues(run))
-            self._learn_at = time.monotonic() + self._poll.total_seconds()
+            learnt_at = time.monotonic()
+            self._learn_at = learnt_at + self._poll.total_seconds()
+            # Under an old snapshot it walks over every job that was claimed since, and jobs wait for it meanwhile.
+            self._no_learning_before = learnt_at + self.claims.rest_after(learnt_at - began)
             deals = self._deals(free)
         sent = boottime()
         jobs = [job for deal in deals for job in self.claims.claim(deal.takes, total=deal.total)]
@@ -171,14 +181,15 @@ class Dispatch:
         self._held.add(held)
         if self._thread.session.connects != self._connects:
             # A claim whose answer was lost with the connection may have leased rows that nobody works on.
-            leasing.release_strays(run, worker_id=self._worker_id, held=self._held.ids())
+            leasing.release_strays(run, worker_id=self._worker_id, held=self._held.not_stray())
             self._connects = self._thread.session.connects
         return Claimed(held, _fallen_short(deals, jobs), bool(deals), time.monotonic())
 
     def _claimed(self, result: Claimed | None, error: Exception | None) -> None:
         now = time.monotonic()
         if result is None:
-            self._quietly.warning("claim failed error=%s", str(error).strip().split("\n")[0])
+            if error is None or not is_away(error):  # that was told by the thread
+                self._quietly.warning("claim failed error=%s", str(error).strip().split("\n")[0])
             self._next_at = now + FAILED_PAUSE_SECONDS
             return
         self.claimed_at = result.at
@@ -219,7 +230,7 @@ class Dispatch:
         if self._hinted:  # while that claim was under way: it may have looked too early
             self._next_at = 0.0
             return
-        if not self._idle and not self.closed and self._settings.NOTIFY:
+        if not self._idle and not self.closed and self.hears():
             self._set_idle(now, idle=True)
             self._hungry, self._next_at, self._learn_at = True, 0.0, 0.0
             return
@@ -258,6 +269,8 @@ class Dispatch:
             delay = timedelta(seconds=self._settings.UNKNOWN_TYPE_RETRY_SECONDS)
             return Release(*item.fence, delay, True)
         ending = new_ending(item, Outcome.UNKNOWN_TYPE, "dead")
-        ending.error_class, ending.error_text = "jobqueue.exceptions.UnknownJobType", f"unknown handler: {text}"
-        ending.fingerprint = f"unknown-type:{item.job.job_type}"
+        ending.error_class = "jobqueue.exceptions.UnknownJobType"
+        # Cut: a type that somebody wrote by hand may be of any length, and an index holds the fingerprint.
+        ending.error_text = cut_text(f"unknown handler: {text}", self._settings.ERROR_MAX_BYTES)
+        ending.fingerprint = cut_text(f"unknown-type:{item.job.job_type}", LONGEST_FINGERPRINT_BYTES)
         return ending

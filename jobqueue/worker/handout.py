@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from jobqueue.managers import Release
@@ -20,6 +20,7 @@ from jobqueue.outcomes import Outcome
 
 from .holding import Held, HeldJobs
 from .pool import Child, Pool
+from .reserving import Reserving
 
 if TYPE_CHECKING:
     from .settle import Settler
@@ -35,8 +36,18 @@ OWN_CHILD_SECONDS = 5.0  # how long a job that runs alone may wait for a new chi
 class HandOut:
     """The jobs between claim and child: what is here, who gets it, what comes back."""
 
-    def __init__(self, pool: Pool, held: HeldJobs, settler: Settler, *, began: Callable[[Held], None]) -> None:
+    def __init__(
+        self,
+        pool: Pool,
+        held: HeldJobs,
+        settler: Settler,
+        *,
+        began: Callable[[Held], None],
+        reserved: Mapping[str, int],
+    ) -> None:
         self._pool, self._held, self._settler, self._began = pool, held, settler, began
+        self._reserved = reserved
+        self._reserving: Reserving | None = None  # while jobs are handed out, where slots are reserved
         self._local: deque[tuple[Held, float]] = deque()  # claimed, not given to a child; and since when
         self._alone: deque[tuple[Held, float]] = deque()  # the same, of those that need a child for themselves
         self.mean_seconds: float | None = None  # of a run, of late
@@ -95,6 +106,11 @@ class HandOut:
         return max(0, free), self._pool.slots * depth
 
     @property
+    def shared_slots(self) -> int | None:
+        """How many slots there are, where several share a child, else None."""
+        return self._pool.slots if self._pool.threads > 1 else None
+
+    @property
     def well_fed(self) -> bool:
         """Whether every child has more short jobs waiting than it will run in the next few milliseconds."""
         enough = self.depth // 4
@@ -102,8 +118,13 @@ class HandOut:
 
     @property
     def starving(self) -> bool:
-        """Whether a slot has nothing to do."""
-        return any(child.accepts() and len(child.queue) < child.slots for child in self._pool.children.values())
+        """Whether a slot has nothing to do; one kept for its queue does not count while the others have plenty."""
+        children = self._pool.children
+        idle = {key for key, child in children.items() if child.accepts() and len(child.queue) < child.slots}
+        reserving = self._new_reserving() if idle else None
+        if reserving is None or len(idle) > reserving.kept:
+            return bool(idle)
+        return not all(child.waiting() for key, child in children.items() if key not in idle)
 
     def put_back(self, items: Iterable[Held]) -> None:
         """Take jobs that a child did not begin, ahead of all others."""
@@ -115,8 +136,13 @@ class HandOut:
         """Give jobs to the children: first those that need an empty one, then the others, to the one with most room."""
         depth = self.depth
         rooms = {key: self._room(child, depth, now) for key, child in self._pool.children.items()}
+        self._reserving = self._new_reserving()
         self._alone = self._hand(self._alone, rooms, self._give_own)
         self._local = self._hand(self._local, rooms, self._give)
+
+    def _new_reserving(self) -> Reserving | None:
+        # With several slots a child, no more is claimed than there are slots (Dispatch): none has to be kept free here.
+        return Reserving(self._reserved, self._pool.children) if self._reserved and self._pool.threads == 1 else None
 
     def _hand(
         self,
@@ -139,14 +165,18 @@ class HandOut:
         return kept
 
     def _give(self, item: Held, rooms: dict[str, int]) -> bool:
-        key = max(rooms, key=rooms.__getitem__, default=None)
+        key = max(self._open_to(item, rooms), key=rooms.__getitem__, default=None)
         if key is None or rooms[key] <= 0:
             return False
         return self._give_to(self._pool.children[key], item, rooms)
 
+    def _open_to(self, item: Held, rooms: dict[str, int]) -> Iterable[str]:
+        """Return the children that it may be given to without taking a slot that another queue has reserved."""
+        return rooms if self._reserving is None else self._reserving.open_to(item.job.queue, rooms)
+
     def _give_own(self, item: Held, rooms: dict[str, int]) -> bool:
         children = self._pool.children
-        empty = [key for key, room in rooms.items() if room and not children[key].queue]
+        empty = [key for key in self._open_to(item, rooms) if rooms[key] and not children[key].queue]
         if not empty:
             self._make_way(rooms)
             return False
@@ -167,6 +197,8 @@ class HandOut:
             rooms[child.key] = 0
             return False
         rooms[child.key] -= 1
+        if self._reserving is not None:
+            self._reserving.given(item.job.queue, child.key)
         for begun in child.mark_started() if len(child.queue) <= child.slots else ():
             self._began(begun)
         return True

@@ -10,6 +10,8 @@ from typing import Any
 from jobqueue.handlers import Policy
 from jobqueue.managers import ClaimedJob, CostLine
 
+GIVEN_UP_SECONDS = 2 * 3600  # a lease is an hour at most, and a reaper waits for one more after an outage
+
 
 def boottime() -> float:
     """Return seconds that go on while the machine sleeps or the process is stopped: a lease does too."""
@@ -27,6 +29,7 @@ class Held:
     started: float | None = None
     deadline: float | None = None
     asked: str | None = None  # why it is being stopped
+    remind_at: float | None = None  # monotonic: when it is signalled once more, having been asked
     kill_at: float | None = None  # monotonic: when its child is killed, having been asked
     limit_hit: bool = False
     ended: bool = False
@@ -51,11 +54,16 @@ class Held:
 
 
 class HeldJobs:
-    """Every job held, by id. Claim adds, the verdict removes; the heartbeat renews what is here and nothing else."""
+    """Every job held, by id. Claim adds, the verdict removes; the heartbeat renews what is here and nothing else.
+
+    A run that began and lost its lease is given up: its row may show this worker until a reaper comes, who writes the
+    attempt down. Taken for a claim whose answer was lost, it would be released as if it had never begun.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._jobs: dict[int, Held] = {}
+        self._given_up: dict[int, float] = {}  # id: the boot time until when it is left to the reapers
         self._progress: dict[tuple[int, int], Any] = {}
 
     def __len__(self) -> int:
@@ -88,10 +96,20 @@ class HeldJobs:
         with self._lock:
             return list(self._jobs.values())
 
-    def ids(self) -> list[int]:
-        """Return the ids."""
+    def give_up(self, held: Held) -> None:
+        """Let go of a job whose lease is lost, and leave it to the reapers if its handler had begun."""
+        self.remove(held)
+        if held.started is None:
+            return
+        now = boottime()
         with self._lock:
-            return list(self._jobs)
+            self._given_up = {job_id: until for job_id, until in self._given_up.items() if until > now}
+            self._given_up[held.job.id] = now + GIVEN_UP_SECONDS
+
+    def not_stray(self) -> list[int]:
+        """Return the ids of the jobs that are no strays if the database says they are this worker's."""
+        with self._lock:
+            return [*self._jobs, *self._given_up]
 
     def by_queue(self) -> dict[str, int]:
         """Return how many are held of each queue."""

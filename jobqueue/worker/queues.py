@@ -41,7 +41,7 @@ class QueuePlan:
             except InvalidName as error:
                 msg = f"--queues {text!r}: {error}"
                 raise ConfigurationError(msg) from error
-            if colon and (not number.isdecimal() or int(number) < 1):
+            if colon and (not number.isdecimal() or len(number) > 9 or int(number) < 1):
                 msg = f"--queues {text!r}: {part!r} must be name:slots with at least 1 slot"
                 raise ConfigurationError(msg)
             if name in plan.named:
@@ -76,18 +76,30 @@ class QueuePlan:
         """Tell whether a queue is served."""
         return self.every or queue in self.named
 
-    def deals(self, *, free: int, depth: int, held: Mapping[str, int], skip: Iterable[str] = ()) -> list[Deal]:
+    def deals(
+        self,
+        *,
+        free: int,
+        depth: int,
+        held: Mapping[str, int],
+        skip: Iterable[str] = (),
+        slots: int | None = None,
+    ) -> list[Deal]:
         """Deal `free` places among the queues; a place is a slot, `depth` times over where jobs are short.
 
         `held` counts the jobs held by queue. First what each queue has reserved and not filled, then the common places:
         every queue may take its share of them, rounded up, and all together no more than there are; another queue comes
-        first each time. Nothing but its own queue ever fills a reserved place.
+        first each time. Nothing but its own queue ever fills a reserved place. With `slots`, queues that have reserved
+        nothing hold no more jobs than slots are left to them, however short jobs are.
         """
         names = [name for name in self.names() if name not in set(skip)]
         own = {name: max(0, count * depth - held.get(name, 0)) for name, count in self.reserved.items()}
         dealt = [(name, min(own[name], free)) for name in names if own.get(name, 0) > 0]
         deals = [Deal(dealt, min(sum(take for _, take in dealt), free))] if dealt and free > 0 else []
         common = free - sum(own.values())
+        if slots is not None and self.reserved:
+            others = sum(count for name, count in held.items() if name not in self.reserved)
+            common = min(common, slots - sum(self.reserved.values()) - others)
         if names and common > 0:
             self._turn = (self._turn + 1) % len(names)
             names = names[self._turn :] + names[: self._turn]

@@ -82,7 +82,7 @@ class Reports:
         held = self._held.get(*fence)
         if held is None or held.lost or report.kind == "X":
             if held is not None:
-                self._held.remove(held)
+                self._held.give_up(held)
             if report.waits:
                 child.tell("verdict", fence, 0)
             return
@@ -126,7 +126,7 @@ class Reports:
     def _account(self, held: Held, code: int, *, innocent: bool, several: bool) -> None:
         held.killed = held.started is not None
         if held.lost or held.asked == LEASE_LOST:
-            self._held.remove(held)
+            self._held.give_up(held)
         elif held.asked in (DEADLINE, CANCEL, INTERRUPT, MEMORY):
             self.settler.add(held, stopped(held, held.asked, code))
         elif held.started is None:
@@ -139,7 +139,7 @@ class Reports:
 
     def verdict(self, held: Held, end: End, status: int | None) -> None:
         """Answer the child that waits, send the signals of a killed one, and log what did not end well."""
-        if status is None and not held.lost:
+        if status is None and not held.lost and self._may_log():
             logger.warning(
                 "lost lease job_id=%s lease_epoch=%s: its end was refused and nothing of it is stored", *held.fence
             )
@@ -150,12 +150,12 @@ class Reports:
             self._send_for_killed(held, end, status)
         if isinstance(end, Ending) and status is not None and self._may_log():
             logger.info(
-                "job ended job_id=%s type=%s queue=%s attempt=%s outcome=%s status=%s error_class=%s",
+                "job ended job_id=%s type=%.63s queue=%.63s attempt=%s outcome=%s status=%s error_class=%s",
                 *(held.job.id, held.job.job_type, held.job.queue, held.job.attempts),
                 *(Outcome(end.outcome).name.lower(), Status(status).name, end.error_class),
             )
         elif logger.isEnabledFor(logging.DEBUG):
-            logger.debug("job settled job_id=%s type=%s status=%s", held.job.id, held.job.job_type, status)
+            logger.debug("job settled job_id=%s type=%.63s status=%s", held.job.id, held.job.job_type, status)
 
     def _send_for_killed(self, held: Held, end: Ending, status: int) -> None:
         """Have a living child send the signal that the killed one cannot."""

@@ -1,7 +1,8 @@
 """Stop in good order: claim nothing more, give back what has not begun, wait for what runs, then cut it off.
 
 The first signal, or the end of what was asked for, starts it; a second signal, or SHUTDOWN_TIMEOUT, cuts running jobs
-off: each is given back as an interruption, at once and uncharged. Exit codes: 0 nothing was cut off, 3 something was.
+off: each is given back as an interruption, at once and uncharged. Exit codes: 0 nothing was cut off, 3 something was,
+1 the worker cannot go on.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("jobqueue.worker")
 
-GRACEFUL, FORCED = 0, 3
+GRACEFUL, FAILED, FORCED = 0, 1, 3
 LAST_SETTLE_SECONDS = 1.0
 
 
@@ -30,6 +31,7 @@ class Shutdown:
         self._since: float | None = None
         self._cut_at: float | None = None
         self.cut = 0
+        self._failed = False
 
     @property
     def stopping(self) -> bool:
@@ -49,6 +51,11 @@ class Shutdown:
     def ask(self) -> None:
         """Stop; asked a second time, at once. Safe in a signal handler."""
         self._asked += 1
+
+    def fail(self) -> None:
+        """Stop at once, with an exit code by which a service manager knows that somebody has to look."""
+        self._failed = True
+        self._asked = 2
 
     def next_at(self) -> float | None:
         """Return when step() should be called at the latest."""
@@ -73,10 +80,17 @@ class Shutdown:
         worker.hands.release_unstarted()
         idle = not len(worker.held) and worker.settler.idle and not worker.claimer.busy
         if idle and (self._cut_at is not None or not worker.reports.owes_signals):
-            return FORCED if self.cut else GRACEFUL
+            return self._code
         if self._cut_at is not None:
             return self._hurry(now)
         return None
+
+    @property
+    def _code(self) -> int:
+        """The exit code of a stop in which everything was settled."""
+        if self._failed:
+            return FAILED
+        return FORCED if self.cut else GRACEFUL
 
     def _is_done(self) -> bool:
         """Tell whether what was asked for is done: the queues are empty (--drain), or so many jobs have run."""
@@ -109,4 +123,4 @@ class Shutdown:
         if now - self._cut_at < worker.settings.KILL_GRACE + LAST_SETTLE_SECONDS + 0.25:
             return None
         logger.warning("worker ends with unsettled jobs worker=%s jobs=%s", worker.options.worker_id, len(worker.held))
-        return FORCED
+        return FAILED if self._failed else FORCED

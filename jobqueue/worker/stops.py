@@ -41,7 +41,7 @@ class Stops:
         times = [self._leases_at] if len(self._held) else []
         for child in self._pool.children.values():
             for held in child.running():
-                due = held.deadline if held.asked is None or held.ended else held.kill_at
+                due = held.deadline if held.asked is None or held.ended else held.remind_at or held.kill_at
                 if due is not None:
                     times.append(due)
                 if child.alone is not None:
@@ -87,6 +87,7 @@ class Stops:
                 held.kill_at = min(held.kill_at, kill_at)
             return
         held.asked, held.kill_at = reason, kill_at
+        held.remind_at = (time.monotonic() + kill_at) / 2
         child.tell("stop", held.fence, reason)
         self._pool.launcher.signal(child.key, STOP_SIGNAL)
 
@@ -116,8 +117,11 @@ class Stops:
             self._check_receivers(child, held, now)
         elif held.asked is not None:
             if held.kill_at is not None and now >= held.kill_at:
-                held.kill_at = None
+                held.remind_at = held.kill_at = None
                 self._kill(child)
+            elif held.remind_at is not None and now >= held.remind_at:
+                held.remind_at = None  # Python may have swallowed the first order, see Child._on_unraisable
+                self._pool.launcher.signal(child.key, STOP_SIGNAL)
         elif held.deadline is not None and now >= held.deadline:
             held.limit_hit = True
             self.ask(held, DEADLINE)

@@ -10,7 +10,7 @@ from jobqueue.managers import ClaimedJob
 from jobqueue.models import Job
 from jobqueue.states import Status
 from jobqueue.worker import claims as claims_module
-from jobqueue.worker.claims import Claims
+from jobqueue.worker.claims import Claims, Floor
 from tests.connections import SecondConnection
 from tests.factories import ago
 
@@ -185,3 +185,15 @@ def test_no_claim_exceeds_what_was_asked_for(make_job: MakeJob, claims: Claims, 
 
     assert len(jobs) == 5
     assert Job.objects.filter(status=Status.RUNNING).count() == 1 + 5
+
+
+def test_after_a_slow_sweep_other_claims_come_first() -> None:
+    """C103: by time alone, one claim in five would be a slow one where claims are few."""
+    floor = Floor()
+    floor.rest_after(0.02, 100.0)
+
+    assert [floor.sweep_is_due(100.3) for _ in range(26)] == [False] * 25 + [True]
+    floor.rest_after(0.02, 200.0)
+    assert (floor.sweep_is_due(200.3), floor.sweep_is_due(205.1)) == (False, True)
+    floor.rest_after(0.001, 300.0)
+    assert floor.sweep_is_due(300.1)

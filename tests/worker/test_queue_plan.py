@@ -1,6 +1,8 @@
 """`--queues "mail:2,default,*"`: how it is read, and how places are dealt among the queues."""
 
 from collections import Counter
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -8,6 +10,7 @@ from hypothesis import strategies as st
 
 from jobqueue.exceptions import ConfigurationError
 from jobqueue.worker.queues import QueuePlan
+from jobqueue.worker.reserving import Reserving
 
 
 def test_names_slots_and_the_star_are_read() -> None:
@@ -119,3 +122,79 @@ def test_a_deal_never_exceeds_what_is_free(free: int, depth: int, held: dict[str
     for deal in deals:
         assert all(take > 0 for _, take in deal.takes)
         assert not {queue for queue, _ in deal.takes} & skip
+
+
+def test_where_slots_share_a_child_nothing_is_claimed_ahead_into_reserved_ones() -> None:
+    """C121: ten places a slot, but others than mail hold three of four slots at most."""
+    plan = QueuePlan.parse("mail:1,default")
+
+    first = plan.deals(free=40, depth=10, held={}, slots=4)
+    full = plan.deals(free=37, depth=10, held={"default": 3}, slots=4)
+
+    assert [deal.total for deal in first] == [10, 3]
+    assert [takes for takes, _ in full] == [[("mail", 10)]]
+
+
+class Given:
+    """Children of one slot, and what each was given: given(a=["mail"], b=[]) is two, the second empty."""
+
+    def __init__(self, **queues: list[str]) -> None:
+        self.children: dict[str, Any] = {
+            key: SimpleNamespace(
+                dead=False,
+                retiring=False,
+                queue={number: SimpleNamespace(job=SimpleNamespace(queue=name)) for number, name in enumerate(names)},
+            )
+            for key, names in queues.items()
+        }
+
+    def open_to(self, queue: str, *, reserved: dict[str, int], full: str = "") -> str:
+        """Return the keys of the children that a job of the queue may be given to."""
+        rooms = {key: 0 if key in full else 10 for key in self.children}
+        return "".join(Reserving(reserved, self.children).open_to(queue, rooms))
+
+
+@pytest.mark.parametrize(
+    ("given", "queue", "reserved", "children"),
+    [
+        (Given(a=[], b=[]), "default", {"mail": 1}, "ab"),
+        (Given(a=["default"], b=[]), "default", {"mail": 1}, "a"),
+        (Given(a=["default"], b=[]), "mail", {"mail": 1}, "b"),
+        (Given(a=["mail"], b=[]), "default", {"mail": 1}, "ab"),
+        (Given(a=["mail"], b=["default"]), "default", {"mail": 1}, "b"),
+        (Given(a=["mail"], b=["mail"], c=["default"]), "default", {"mail": 1}, "abc"),
+        (Given(a=["default"], b=["default"], c=[], d=[]), "default", {"mail": 1, "slow": 1}, "ab"),
+        (Given(a=["default"], b=[], c=[]), "mail", {"mail": 1, "slow": 1}, "bc"),
+        (Given(a=["mail"], b=["default"], c=[]), "mail", {"mail": 1, "slow": 1}, "a"),
+    ],
+)
+def test_a_child_is_kept_for_each_slot_that_is_reserved(
+    given: Given, queue: str, reserved: dict[str, int], children: str
+) -> None:
+    """C121: however much is claimed ahead, long jobs cannot run in every slot."""
+    assert given.open_to(queue, reserved=reserved) == children
+
+
+def test_a_reserved_queue_takes_part_in_the_common_slots_when_its_own_are_full() -> None:
+    given = Given(a=["mail"], b=[], c=["default"])
+
+    assert given.open_to("mail", reserved={"mail": 1}, full="a") == "bc"
+
+
+@given(
+    reserved=st.dictionaries(st.sampled_from(["mail", "slow"]), st.integers(1, 2), min_size=1),
+    jobs=st.lists(st.sampled_from(["mail", "slow", "default", "x"]), max_size=30),
+)
+def test_whatever_is_handed_out_leaves_each_reserved_slot_to_its_queue(
+    reserved: dict[str, int], jobs: list[str]
+) -> None:
+    children = Given(a=[], b=[], c=[], d=[], e=[]).children
+    reserving, contents = Reserving(reserved, children), {key: set[str]() for key in children}
+    for queue in jobs:
+        for key in reserving.open_to(queue, dict.fromkeys(children, 10))[:1]:
+            reserving.given(queue, key)
+            contents[key].add(queue)
+
+    empty = sum(not held for held in contents.values())
+    lacking = [count - sum(held == {name} for held in contents.values()) for name, count in reserved.items()]
+    assert sum(max(0, each) for each in lacking) <= empty
