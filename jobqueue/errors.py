@@ -58,7 +58,11 @@ def describe(exc: BaseException, *, max_bytes: int) -> ErrorText:
     error_class = class_name(exc)
     text = cut_text(_message(exc), max_bytes)
     frames = _own_frames(exc.__traceback__)
-    trace = _safely(lambda: _format(exc, frames, max_bytes), lambda _error: f"{error_class}: {text}")
+    trace = _safely(
+        lambda: _format(exc, frames, max_bytes),
+        # Code made at run time may name files that cannot exist, and looking for their lines then raises.
+        lambda _error: _format_without_source(frames, f"{error_class}: {text}"),
+    )
     return ErrorText(
         error_class, text, cut_text(trace, max_bytes), fingerprint(error_class, text, _innermost_frame(frames))
     )
@@ -138,6 +142,15 @@ def _format(exc: BaseException, frames: TracebackType | None, max_bytes: int) ->
     lines = traceback.TracebackException(type(exc), exc, frames, compact=True).format()
     # Each piece is cut by itself: one of 50 MB would otherwise be copied several times.
     return "".join(piece if len(piece) <= max_bytes else cut_text(piece, max_bytes) for piece in lines)
+
+
+def _format_without_source(trace: TracebackType | None, last_line: str) -> str:
+    lines = ["Traceback (most recent call last):\n"] if trace else []
+    while trace is not None:
+        code = trace.tb_frame.f_code
+        lines.append(f'  File "{code.co_filename}", line {trace.tb_lineno}, in {code.co_name}\n')
+        trace = trace.tb_next
+    return "".join([*lines, last_line])
 
 
 def _innermost_frame(trace: TracebackType | None) -> str:

@@ -38,6 +38,11 @@ TRANSITIONS: Final[dict[Status, frozenset[Status]]] = {
 }
 
 
+def status_name(value: int) -> str:
+    """Return the name of a status; of a number that is none, which only a row written by hand has, the number."""
+    return Status(value).name if value in Status.values else str(value)
+
+
 def can_change(current: Status, wanted: Status) -> bool:
     """Tell whether a job may go from one state to the other."""
     return wanted in TRANSITIONS[current]

@@ -13,7 +13,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 
 from jobqueue.models import Job
-from jobqueue.states import Status
+from jobqueue.states import Status, status_name
 
 from .acting import ActingAdmin
 from .base import BULKY, LARGEST_ID
@@ -71,7 +71,7 @@ class JobListAdmin(ActingAdmin):
     @admin.display(description=_("status"))
     def state(self, job: Job) -> SafeString:
         """Return the status, marked for the style sheet."""
-        name = Status(job.status).name.lower()
+        name = status_name(job.status).lower()
         return format_html('<span class="jobqueue-status jobqueue-{}">{}</span>', name, job.get_status_display())
 
     @admin.display(description=_("due / finished"))

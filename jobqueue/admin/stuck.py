@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final
 
 from django.contrib import admin
-from django.db.models import BooleanField, DurationField, ExpressionWrapper, F
+from django.db.models import BooleanField, DurationField, ExpressionWrapper, F, Value
+from django.db.models.functions import Greatest, Least
 from django.db.models.lookups import LessThan
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils.translation import gettext_lazy as _
@@ -22,6 +24,8 @@ from .wording import instant_of, span
 if TYPE_CHECKING:
     from django.db.models import QuerySet
 
+EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
 
 @admin.register(StuckJob)
 class StuckJobAdmin(JobListAdmin):
@@ -36,7 +40,9 @@ class StuckJobAdmin(JobListAdmin):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         """Return the stuck jobs, with how long they have run by the database's clock."""
-        age = ExpressionWrapper(StatementTimestamp() - F("started"), output_field=DurationField())
+        # Not before 1970 and not in the future, which only rows written by hand are: an interval has its bounds, too.
+        started = Least(Greatest(F("started"), Value(EPOCH)), StatementTimestamp())
+        age = ExpressionWrapper(StatementTimestamp() - started, output_field=DurationField())
         expired = ExpressionWrapper(LessThan(F("lease_until"), StatementTimestamp()), output_field=BooleanField())
         rows: Any = super().get_queryset(request)
         stuck: QuerySet[Any] = rows.stuck().annotate(age=age, expired=expired)

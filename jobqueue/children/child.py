@@ -86,6 +86,7 @@ class Child:
         # A handler that forks and returns in both processes must not have two of them serve this inbox.
         os.register_at_fork(after_in_child=self._note_fork)
         signal.signal(STOP_SIGNAL, self._on_stop_signal)
+        sys.unraisablehook = self._on_unraisable
 
     def serve(self) -> None:
         """Run jobs until the supervisor closes the inbox."""
@@ -227,6 +228,14 @@ class Child:
                         raise STOPS[reason](_stop_text(reason))
                     if not self._loop.cancel(key):
                         _raise_in(ident, STOPS[reason])
+
+    def _on_unraisable(self, found: sys.UnraisableHookArgs) -> None:
+        """Forget an order to stop that Python swallowed, in a destructor or a hook of os.fork(): another follows."""
+        if isinstance(found.exc_value, JobStopped):
+            ident = threading.get_ident()
+            self._told -= {key for key, thread in list(self._armed.items()) if thread == ident}
+        else:
+            sys.__unraisablehook__(found)
 
     def _read_control(self) -> None:
         with contextlib.suppress(BlockingIOError):

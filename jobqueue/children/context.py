@@ -11,6 +11,7 @@ from django.db import connections
 
 from jobqueue import sql
 from jobqueue.conf import get_settings
+from jobqueue.errors import clean_text
 from jobqueue.exceptions import JobQueueError, LeaseLost
 from jobqueue.managers import CostLine
 from jobqueue.managers.rows import cost_lines_json, total_cost
@@ -113,13 +114,19 @@ class Context:
         empty or over 63 bytes.
         """
         line = cost_line(component, amount, unit)
+        if self._spent(line) >= LARGEST_AMOUNT:
+            msg = f"the costs of an attempt are below 10^12 in all, not {self._spent(line)}"
+            raise ValueError(msg)
         self.costs.append(line)
         self._reporter.cost(self._work, line)
+
+    def _spent(self, line: CostLine) -> Decimal:
+        return sum((each.amount for each in self.costs if each.unit == line.unit), line.amount)
 
     def add_result_cost(self, result: Any) -> None:
         """Record the cost that a result carries at JOBQUEUE["COST_PATH"], if it does."""
         line = cost_in_result(result)
-        if line is not None:
+        if line is not None and self._spent(line) < LARGEST_AMOUNT:
             self.add_cost(line.component, line.amount, line.unit)
 
     def complete(self, result: Any = None) -> None:
@@ -174,7 +181,7 @@ def cost_line(component: str, amount: Any, unit: str) -> CostLine:
     if not isinstance(component, str) or not component or len(component.encode("utf-8", "replace")) > 63:
         msg = f"a cost's component is a text of 1 to 63 bytes, not {component!r}"
         raise ValueError(msg)
-    return CostLine(component.replace("\x00", ""), unit, value.quantize(PLACES))
+    return CostLine(clean_text(component), unit, value.quantize(PLACES))
 
 
 def cost_in_result(result: Any) -> CostLine | None:

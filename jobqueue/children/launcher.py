@@ -28,7 +28,14 @@ LOOK_SECONDS = 0.2  # how often a start looks whether it is still wanted
 
 
 class ZygoteFailed(JobQueueError):
-    """The process that imports the handlers ended: its own error is above, on standard error."""
+    """The process that imports the handlers ended: its own error is above, on standard error.
+
+    `killed` says that it was ended by a signal, from outside, which another one need not be.
+    """
+
+    def __init__(self, message: str, *, killed: bool) -> None:
+        super().__init__(message)
+        self.killed = killed
 
 
 @dataclass(slots=True)
@@ -107,7 +114,7 @@ class Launcher:
             msg = (
                 f"the process that imports the handlers ended with code {code} before it was ready: see its error above"
             )
-            raise ZygoteFailed(msg)
+            raise ZygoteFailed(msg, killed=code < 0)
         with open(fds[0], "rb") as file:
             file.seek(0)
             self.policies = json.loads(file.read())

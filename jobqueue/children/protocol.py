@@ -27,6 +27,7 @@ MESSAGE_BYTES = 64 * 1024
 FRAME_HEAD = struct.Struct("!Icqq?dd")
 # kind, job id, lease epoch, attempt, attempts allowed, payload bytes, lengths of type and queue
 WORK_HEAD = struct.Struct("!cqqhhiBB")
+LONGEST_NAME_BYTES = 255
 FD_BYTES = socket.CMSG_SPACE(4)
 
 # Asks a child to look at its control socket. Only Linux has real-time signals; elsewhere no worker starts.
@@ -61,7 +62,9 @@ def send_message(sock: socket.socket, item: Work | Notice) -> None:
     if isinstance(item, Notice):
         sock.send(b"S" + json.dumps(item).encode())
         return
-    job_type, queue, body = item.job_type.encode(), item.queue.encode(), item.payload.encode()
+    # Rows that were written by hand may have longer names than a message has room for: the handler sees their heads.
+    job_type, queue = item.job_type.encode()[:LONGEST_NAME_BYTES], item.queue.encode()[:LONGEST_NAME_BYTES]
+    body = item.payload.encode()
     inline = len(body) <= INLINE_BYTES
     head = WORK_HEAD.pack(
         b"J" if inline else b"F",
@@ -101,7 +104,8 @@ def receive_message(sock: socket.socket, flags: int = 0) -> Work | Notice | None
         with open(memory, "rb") as file:
             file.seek(0)
             body = file.read()
-    job_type, queue = data[WORK_HEAD.size : type_end].decode(), data[type_end:queue_end].decode()
+    job_type = data[WORK_HEAD.size : type_end].decode(errors="ignore")
+    queue = data[type_end:queue_end].decode(errors="ignore")
     return Work(job_id, epoch, job_type, queue, attempt, max_attempts, payload_bytes, body.decode())
 
 

@@ -195,7 +195,10 @@ def main() -> None:
     memory = os.memfd_create("jobqueue-policies", os.MFD_CLOEXEC)
     with open(memory, "wb", closefd=False) as file:
         file.write(json.dumps(table).encode())
-    socket.send_fds(control, [b'{"event": "ready"}'], [memory])
+    try:
+        socket.send_fds(control, [b'{"event": "ready"}'], [memory])
+    except OSError:
+        sys.exit(0)  # the supervisor has ended meanwhile: there is nothing to serve, and nothing to tell
     os.close(memory)
     Zygote(control, config["worker_id"], patience=config["patience"]).serve()
     sys.exit(0)

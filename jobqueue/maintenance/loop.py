@@ -16,6 +16,7 @@ from datetime import timedelta
 from django.db import DatabaseError
 
 from jobqueue.conf import get_settings
+from jobqueue.logs import Quietly
 from jobqueue.managers.sessions import Session
 
 from .fold import Fold
@@ -50,7 +51,8 @@ class Maintenance(threading.Thread):
         ]
         self._due = dict.fromkeys((service.name for service in self.services), 0.0)
         self._woke = woke
-        self._warned: dict[str, float] = {}
+        self._away = Quietly(logger)
+        self._quietly = {service.name: Quietly(logger) for service in self.services}
 
     def look_now(self) -> None:
         """See at once when the next scheduled job is due: one may have been enqueued."""
@@ -78,7 +80,9 @@ class Maintenance(threading.Thread):
         try:
             counts = service.run_once()
         except DatabaseError as error:
-            self._warn(service, error)
+            text = str(error).strip().split("\n")[0]
+            quietly = self._away if self.session.away else self._quietly[service.name]
+            quietly.warning("maintenance failed service=%s error=%s", service.name, text)
             if self.session.away:
                 self.session.pause()
             self._due[service.name] = time.monotonic() + pause
@@ -98,8 +102,3 @@ class Maintenance(threading.Thread):
             self._woke(queue)
         next_in = self.promote.next_in
         return pause if next_in is None else max(SOONEST_SECONDS, min(pause, next_in))
-
-    def _warn(self, service: Service, error: DatabaseError) -> None:
-        if time.monotonic() - self._warned.get(service.name, float("-inf")) > 10:
-            self._warned[service.name] = time.monotonic()
-            logger.warning("maintenance failed service=%s error=%s", service.name, str(error).strip().split("\n")[0])

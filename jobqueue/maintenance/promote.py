@@ -5,6 +5,7 @@ from __future__ import annotations
 from jobqueue import sql
 from jobqueue.conf import get_settings
 from jobqueue.managers import moving
+from jobqueue.managers.culprits import Culprits
 from jobqueue.managers.rows import Run
 from jobqueue.managers.waking import CHANNEL
 
@@ -22,13 +23,17 @@ class Promote:
         self.interval_seconds = interval_seconds
         self.next_in: float | None = None
         self.queues: set[str] = set()
+        self._culprits = Culprits(
+            lambda limit, skip: moving.promote(run, limit=limit, skip=skip),
+            lambda skip: moving.first_to_move(run, statement=sql.FIRST_DUE, skip=skip),
+        )
 
     def run_once(self) -> dict[str, int]:
         """Promote one batch: earliest first."""
-        rows = moving.promote(self._run, limit=BATCH)
+        rows = self._culprits.run(BATCH)
         self.queues = {queue for _, queue in rows}
         if self.queues and get_settings().NOTIFY:
             self._run(sql.WAKE_QUEUES, {"channel": CHANNEL, "queues": sorted(self.queues)})
-        self.more = len(rows) == BATCH
+        self.more = len(rows) == BATCH or self._culprits.more
         self.next_in = None if self.more else moving.seconds_to_next_due(self._run)
         return {"promoted": len(rows)}

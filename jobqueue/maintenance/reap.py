@@ -13,6 +13,7 @@ from datetime import timedelta
 from jobqueue import sql
 from jobqueue.conf import get_settings
 from jobqueue.managers import moving
+from jobqueue.managers.culprits import Culprits
 from jobqueue.managers.sessions import Session
 from jobqueue.managers.waking import CHANNEL
 from jobqueue.states import Status
@@ -34,6 +35,10 @@ class Reap:
         self._not_before = 0.0
         self._connects = 0
         self._server: tuple[object, ...] = ()
+        self._culprits = Culprits(
+            lambda limit, skip: moving.reap(session.run, limit=limit, skip=skip),
+            lambda skip: moving.first_to_move(session.run, statement=sql.FIRST_EXPIRED, skip=skip),
+        )
 
     def run_once(self) -> dict[str, int]:
         """Reap one batch, unless it is too early after a reconnect."""
@@ -41,8 +46,8 @@ class Reap:
         self._notice_reconnect()
         if time.monotonic() < self._not_before:
             return {"reaped": 0}
-        rows = moving.reap(self._session.run, limit=BATCH)
-        self.more = len(rows) == BATCH
+        rows = self._culprits.run(BATCH)
+        self.more = len(rows) == BATCH or self._culprits.more
         if rows and get_settings().NOTIFY:
             queues = sorted({row[4] for row in rows if row[1] == Status.PENDING})
             self._session.run(sql.WAKE_QUEUES, {"channel": CHANNEL, "queues": queues})

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from django.db import IntegrityError, OperationalError, connections, transaction
+from django.db import DatabaseError, IntegrityError, connections, transaction
 
 from jobqueue import sql
 from jobqueue.exceptions import InvalidTransition
@@ -26,6 +26,14 @@ if TYPE_CHECKING:
 BATCH = 1_000
 LOCK_TIMEOUT = "2s"
 RETRIED = {settling.LOCK_NOT_AVAILABLE, settling.DEADLOCK_DETECTED}
+
+
+def _why_refused(error: DatabaseError, *, locked: bool) -> str:
+    if locked:
+        return "is locked by another transaction: try again"
+    if isinstance(error, IntegrityError):
+        return "its key was taken meanwhile"
+    return f"the database refused: {str(error).strip().splitlines()[0]}"
 
 
 class JobManager(EnqueueMixin, AttemptMixin):
@@ -122,8 +130,9 @@ class JobManager(EnqueueMixin, AttemptMixin):
         if single and moved.refused:
             status = self.using(self.write_db).filter(pk=wanted_ids[0]).values_list("status", flat=True).first()
             refused = moved.refused[wanted_ids[0]]
-            blocked = refused if status is not None and not refused.startswith("is ") else ""
-            raise InvalidTransition(wanted_ids[0], None if status is None else Status(status), wanted, blocked)
+            known = Status(status) if status in Status.values else None
+            blocked = refused if status is not None and not (known and refused.startswith("is ")) else ""
+            raise InvalidTransition(wanted_ids[0], known, wanted, blocked)
         return moved
 
     def _move_batch(self, ids: Sequence[int], moved: Moved, one_batch: Callable[[Sequence[int], Moved], None]) -> None:
@@ -131,14 +140,12 @@ class JobManager(EnqueueMixin, AttemptMixin):
         try:
             with transaction.atomic(using=self.write_db), self._impatient():
                 one_batch(ids, moved)
-        except (IntegrityError, OperationalError) as error:
+        except DatabaseError as error:
             locked = settling.sqlstate(error) in RETRIED
-            if isinstance(error, OperationalError) and not locked:
+            if not (locked or settling.is_of_a_row(error)):
                 raise
             if len(ids) == 1:
-                moved.refused[ids[0]] = (
-                    "is locked by another transaction: try again" if locked else "its key was taken meanwhile"
-                )
+                moved.refused[ids[0]] = _why_refused(error, locked=locked)
                 return
             middle = len(ids) // 2
             self._move_batch(ids[:middle], moved, one_batch)

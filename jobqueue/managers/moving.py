@@ -8,20 +8,26 @@ from typing import Any
 
 from jobqueue import sql
 from jobqueue.conf import get_settings
-from jobqueue.states import Status
+from jobqueue.states import Status, status_name
 
 from .querysets import patience
 from .rows import Moved, Run
 
 
-def reap(run: Run, *, limit: int) -> list[tuple[Any, ...]]:
+def reap(run: Run, *, limit: int, skip: Sequence[int] = ()) -> list[tuple[Any, ...]]:
     """Take back jobs whose lease ran out. Returns (id, status, worker that lost it, lease_epoch, queue) of each."""
-    return run(sql.REAP_JOBS, {"take": limit, "notices": bool(get_settings().NOTIFIERS)})
+    return run(sql.REAP_JOBS, {"take": limit, "skip": list(skip), "notices": bool(get_settings().NOTIFIERS)})
 
 
-def promote(run: Run, *, limit: int) -> list[tuple[int, str]]:
+def promote(run: Run, *, limit: int, skip: Sequence[int] = ()) -> list[tuple[int, str]]:
     """Make scheduled jobs whose time has come PENDING, earliest first. Returns (id, queue) of each."""
-    return [(row[0], row[1]) for row in run(sql.PROMOTE_JOBS, {"take": limit})]
+    return [(row[0], row[1]) for row in run(sql.PROMOTE_JOBS, {"take": limit, "skip": list(skip)})]
+
+
+def first_to_move(run: Run, *, statement: str, skip: Sequence[int]) -> int | None:
+    """Return the id that the next reap or promotion would take first (FIRST_EXPIRED, FIRST_DUE), None for none."""
+    rows = run(statement, {"skip": list(skip)})
+    return rows[0][0] if rows else None
 
 
 def seconds_to_next_due(run: Run) -> float | None:
@@ -78,7 +84,7 @@ def explain_refused(run: Run, *, ids: Sequence[int], moved: Moved, wanted: str) 
         elif wanted == "release" and statuses[job_id] == Status.RUNNING:
             moved.refused[job_id] = "is not stuck: its worker holds the lease"
         else:
-            moved.refused[job_id] = f"is {Status(statuses[job_id]).name}"
+            moved.refused[job_id] = f"is {status_name(statuses[job_id])}"
 
 
 def prune(run: Run, *, status: int, age: timedelta, limit: int, keep: Sequence[int] = ()) -> list[int]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from django.db import models
 from django.db.models import F, Func, Q
-from django.db.models.functions import Greatest
+from django.db.models.functions import Coalesce, Greatest
 
 from jobqueue.conf import get_settings
 from jobqueue.registry import registry
@@ -45,7 +45,7 @@ class JobQuerySet(QuerySetBase):
         """Return running jobs whose lease ran out, or that run longer than max(STUCK_AFTER, own deadline + 60 s)."""
         now = Func(template="statement_timestamp()", output_field=models.DateTimeField())
         seconds_of_all, patient = patience()
-        started = Greatest(F("run_started_at"), F("claimed_at"))
+        started = Coalesce(Greatest(F("run_started_at"), F("claimed_at")), F("created_at"))
         late = Q(started__lt=now - timedelta(seconds=seconds_of_all)) & ~Q(job_type__in=list(patient))
         for name, seconds in patient.items():
             late |= Q(job_type=name, started__lt=now - timedelta(seconds=seconds))

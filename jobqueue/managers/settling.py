@@ -18,8 +18,9 @@ from .rows import Done, Ending, Release, Run, cost_lines, total_cost
 T = TypeVar("T", Done, Ending, Release)
 
 LOCK_NOT_AVAILABLE = "55P03"
-# What one row may be guilty of: bad data, a constraint, a trigger of the project's, a lock. All else is the batch's.
-OF_A_ROW = ("22", "23", "P0", LOCK_NOT_AVAILABLE)
+# What one row may be guilty of: bad data, a constraint, a value too long for an index, a trigger of the project's, a
+# lock. All else is the batch's.
+OF_A_ROW = ("22", "23", "54", "P0", LOCK_NOT_AVAILABLE)
 MOST_TIMEOUTS = 14  # one locked row costs a batch of 400 nine of them
 DEADLOCK_DETECTED = "40P01"
 
@@ -79,7 +80,7 @@ def settle_split(
         except DatabaseError as error:
             code = sqlstate(error) or ""
             timeouts += code == LOCK_NOT_AVAILABLE
-            if not (isinstance(error, DataError) or code.startswith(OF_A_ROW)) or timeouts > MOST_TIMEOUTS:
+            if not is_of_a_row(error) or timeouts > MOST_TIMEOUTS:
                 raise
             if len(part) == 1:
                 return refuse(part[0], error)
@@ -101,6 +102,11 @@ def accepted_before(run: Run, *, worker_id: str, items: Sequence[tuple[int, int]
     return {
         row[0]: row[1] for row in rows if row[1] != Status.RUNNING and row[2] == worker_id and row[3] == epochs[row[0]]
     }
+
+
+def is_of_a_row(error: BaseException) -> bool:
+    """Tell whether an error is the fault of one row of the statement, so that the others can be had without it."""
+    return isinstance(error, DataError) or (sqlstate(error) or "").startswith(OF_A_ROW)
 
 
 def sqlstate(error: BaseException) -> str | None:

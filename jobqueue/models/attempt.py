@@ -7,6 +7,7 @@ from jobqueue.outcomes import Outcome
 
 from .expressions import StatementTimestamp
 from .job import Job
+from .readable import InstantField
 
 
 class Attempt(models.Model):
@@ -18,9 +19,9 @@ class Attempt(models.Model):
     lease_epoch = models.BigIntegerField(_("lease epoch"))
     number = models.SmallIntegerField(_("number"))
     worker_id = models.TextField(_("worker"))
-    claimed_at = models.DateTimeField(_("claimed"), null=True)
-    started_at = models.DateTimeField(_("started"), null=True)
-    finished_at = models.DateTimeField(_("finished"), db_default=StatementTimestamp())
+    claimed_at = InstantField(_("claimed"), null=True)
+    started_at = InstantField(_("started"), null=True)
+    finished_at = InstantField(_("finished"), db_default=StatementTimestamp())
     outcome = models.SmallIntegerField(_("outcome"), choices=Outcome.choices)
     error_class = models.TextField(_("error class"), db_default="")
     error_text = models.TextField(_("error"), db_default="")

@@ -13,6 +13,7 @@ from jobqueue.outcomes import Outcome
 from jobqueue.states import ACTIVE, Status
 
 from .expressions import StatementTimestamp
+from .readable import InstantField, ReadableJSONField
 
 if TYPE_CHECKING:
     pass
@@ -30,9 +31,9 @@ class Job(models.Model):
     queue = models.TextField(_("queue"), db_default="default")
     priority = models.SmallIntegerField(_("priority"), db_default=100, help_text=_("Lower runs first."))
     status = models.SmallIntegerField(_("status"), choices=Status.choices, db_default=Status.PENDING)
-    payload = models.JSONField(_("payload"), db_default={})
+    payload = ReadableJSONField(_("payload"), db_default={})
     payload_bytes = models.IntegerField(_("payload bytes"), db_default=2)
-    run_after = models.DateTimeField(_("run after"), db_default=StatementTimestamp())
+    run_after = InstantField(_("run after"), db_default=StatementTimestamp())
     dedupe_key = models.TextField(_("dedupe key"), null=True, blank=True)
     owner = models.TextField(_("owner"), blank=True, db_default="")
     attempts = models.SmallIntegerField(_("attempts"), db_default=0)
@@ -41,16 +42,16 @@ class Job(models.Model):
 
     worker_id = models.TextField(_("worker"), null=True, blank=True)
     lease_epoch = models.BigIntegerField(_("lease epoch"), db_default=0)
-    lease_until = models.DateTimeField(_("lease until"), null=True, blank=True)
-    claimed_at = models.DateTimeField(_("claimed"), null=True, blank=True)
-    run_started_at = models.DateTimeField(_("run started"), null=True, blank=True)
-    first_started_at = models.DateTimeField(_("first started"), null=True, blank=True)
-    finished_at = models.DateTimeField(_("finished"), null=True, blank=True)
-    cancel_requested_at = models.DateTimeField(_("cancel requested"), null=True, blank=True)
-    unknown_since = models.DateTimeField(_("type unknown since"), null=True, blank=True)
+    lease_until = InstantField(_("lease until"), null=True, blank=True)
+    claimed_at = InstantField(_("claimed"), null=True, blank=True)
+    run_started_at = InstantField(_("run started"), null=True, blank=True)
+    first_started_at = InstantField(_("first started"), null=True, blank=True)
+    finished_at = InstantField(_("finished"), null=True, blank=True)
+    cancel_requested_at = InstantField(_("cancel requested"), null=True, blank=True)
+    unknown_since = InstantField(_("type unknown since"), null=True, blank=True)
 
-    progress = models.JSONField(_("progress"), null=True, blank=True)
-    result = models.JSONField(_("result"), null=True, blank=True)
+    progress = ReadableJSONField(_("progress"), null=True, blank=True)
+    result = ReadableJSONField(_("result"), null=True, blank=True)
     outcome = models.SmallIntegerField(_("last outcome"), choices=Outcome.choices, null=True, blank=True)
     last_error = models.TextField(_("last error"), null=True, blank=True)
     error_class = models.TextField(_("error class"), null=True, blank=True)
@@ -59,8 +60,8 @@ class Job(models.Model):
     cost_last = models.DecimalField(_("cost of the last attempt"), max_digits=20, decimal_places=8, db_default=0)
     cpu_seconds = models.FloatField(_("CPU seconds"), null=True, blank=True)
     peak_memory_bytes = models.BigIntegerField(_("peak memory"), null=True, blank=True)
-    created_at = models.DateTimeField(_("created"), db_default=StatementTimestamp())
-    updated_at = models.DateTimeField(_("updated"), db_default=StatementTimestamp())
+    created_at = InstantField(_("created"), db_default=StatementTimestamp())
+    updated_at = InstantField(_("updated"), db_default=StatementTimestamp())
 
     objects: ClassVar[JobManager] = JobManager()
 

@@ -8,6 +8,7 @@
 -- A row of the arrays is one range of the index: of that queue, behind (priority, run_after, id), up to (top, until).
 -- One range a queue from the very start is the normal claim; floors (docs/lease.md) give several. The CTE is MATERIALIZED
 -- because "id IN (SELECT ... LIMIT n)" may run again for each outer row and then claims more than n.
+-- Rows that somebody wrote by hand may hold anything: no number and no time in one of them may fail the claim of all.
 WITH picked AS MATERIALIZED (
     SELECT due.id
       FROM unnest(%(queues)s::text[], %(takes)s::int[], %(priorities)s::smallint[], %(run_afters)s::timestamptz[],
@@ -25,13 +26,17 @@ WITH picked AS MATERIALIZED (
               FOR NO KEY UPDATE SKIP LOCKED) AS due
      LIMIT %(total)s)
 UPDATE jobqueue_job AS job
-   SET status = 2 /* RUNNING */, worker_id = %(worker_id)s, lease_epoch = job.lease_epoch + 1, attempts = job.attempts + 1,
+   SET status = 2 /* RUNNING */, worker_id = %(worker_id)s, lease_epoch = mod(job.lease_epoch, 9223372036854775807) + 1,
+       attempts = least(job.attempts, 32766) + 1,
        lease_until = statement_timestamp() + %(lease)s::interval, claimed_at = statement_timestamp(),
        run_started_at = NULL, updated_at = statement_timestamp()
   FROM picked
  WHERE job.id = picked.id AND job.status + 0 = 1 /* PENDING */
 RETURNING job.id, job.lease_epoch, job.job_type, job.queue, job.priority,
-          (extract(epoch FROM greatest(job.run_after, 'epoch')) * 1000000)::bigint AS run_after_us, job.attempts, job.max_attempts,
+          (extract(epoch FROM least(greatest(job.run_after, 'epoch'), '9999-12-30Z')) * 1000000)::bigint AS run_after_us,
+          job.attempts, job.max_attempts,
           job.interruptions, job.owner, job.payload_bytes, job.payload::text,
-          extract(epoch FROM statement_timestamp() - job.unknown_since)::float8 AS unknown_seconds,
+          CASE WHEN job.unknown_since IS NOT NULL
+               THEN extract(epoch FROM statement_timestamp() - least(greatest(job.unknown_since, 'epoch'), '9999-12-30Z'))::float8
+           END AS unknown_seconds,
           job.outcome AS last_outcome

@@ -11,9 +11,9 @@ WITH settled AS (
            first_started_at = COALESCE(first_started_at, statement_timestamp() - make_interval(secs => %(run_seconds)s::float8)),
            lease_until = NULL, unknown_since = NULL, progress = NULL, cpu_seconds = %(cpu_seconds)s::float8,
            cost_last = %(cost)s::numeric,
-           cost_total = cost_total + %(cost)s::numeric, updated_at = statement_timestamp()
+           cost_total = least(cost_total + %(cost)s::numeric, 999999999999.99999999), updated_at = statement_timestamp()
      WHERE id = %(id)s AND status + 0 = 2 /* RUNNING */ AND worker_id = %(worker_id)s AND lease_epoch = %(lease_epoch)s
-    RETURNING id, queue, job_type, owner, extract(epoch FROM claimed_at - run_after) AS wait_seconds),
+    RETURNING id, queue, job_type, owner, extract(epoch FROM claimed_at - least(greatest(run_after, 'epoch'), claimed_at)) AS wait_seconds),
 counted AS (
     INSERT INTO jobqueue_stat (queue, job_type, outcome, jobs, dead, wait_seconds, run_seconds, cpu_seconds)
     SELECT queue, job_type, 1 /* done */, 1, 0, greatest(wait_seconds, 0), %(run_seconds)s::float8,

@@ -12,4 +12,4 @@ WITH RECURSIVE head AS (
            SELECT queue, priority, run_after FROM jobqueue_job
             WHERE status = 1 /* PENDING */ AND (queue, priority) > (head.queue, head.priority)
             ORDER BY queue, priority, run_after, id LIMIT 1) AS later)
-SELECT extract(epoch FROM statement_timestamp() - min(run_after))::float8 AS seconds FROM head
+SELECT extract(epoch FROM statement_timestamp() - min(least(greatest(run_after, 'epoch'), '9999-12-30Z')))::float8 AS seconds FROM head

@@ -1,5 +1,5 @@
 -- Make scheduled jobs whose time has come PENDING, earliest first.
--- Params:  take int
+-- Params:  take int, skip bigint[] (ids to step over)
 -- Returns: (id, queue) of each
 -- Locks:   those rows, stepping over locked ones
 -- Index:   jobqueue_job_scheduled, primary key
@@ -8,6 +8,7 @@
 WITH due AS MATERIALIZED (
     SELECT id FROM jobqueue_job
      WHERE status = 5 /* SCHEDULED */ AND run_after <= statement_timestamp()
+       AND NOT (id = ANY (%(skip)s::bigint[]))
      ORDER BY run_after, id
      LIMIT %(take)s
        FOR NO KEY UPDATE SKIP LOCKED)

@@ -1,9 +1,11 @@
 -- Take back jobs whose lease ran out: to PENDING while attempts are left, else to the dead letters.
--- Params:  take int, notices bool
+-- Params:  take int, skip bigint[] (ids to step over), notices bool
 -- Returns: (id, status, worker_id that lost it, lease_epoch, queue) of each
 -- Locks:   those rows, stepping over locked ones
 -- By id, status + 0: a planner that believes a status rare would walk that status's whole partial index instead.
 -- Index:   jobqueue_job_running
+-- A lease without an end is nobody's: only a row that was written by hand has one.
+-- A run that had begun shows that its type was known. What a job had done when it died stays to be seen; the next try begins anew.
 -- Status, epoch and expiry are checked again by the update: a settle may have committed after the list was read.
 WITH expired AS MATERIALIZED (
     SELECT id, worker_id, lease_epoch, attempts, claimed_at, run_started_at,
@@ -11,7 +13,8 @@ WITH expired AS MATERIALIZED (
            CASE WHEN cancel_requested_at IS NOT NULL THEN 7 /* CANCELLED */
                 WHEN attempts >= max_attempts THEN 4 /* DEAD */ ELSE 1 /* PENDING */ END::smallint AS next_status
       FROM jobqueue_job
-     WHERE status = 2 /* RUNNING */ AND lease_until < statement_timestamp()
+     WHERE status = 2 /* RUNNING */ AND COALESCE(lease_until, '-infinity') < statement_timestamp()
+       AND NOT (id = ANY (%(skip)s::bigint[]))
      ORDER BY id
      LIMIT %(take)s
        FOR NO KEY UPDATE SKIP LOCKED),
@@ -22,11 +25,13 @@ reaped AS (
            finished_at = CASE WHEN expired.next_status <> 1 /* PENDING */ THEN statement_timestamp() END,
            last_error = expired.error_text,
            error_class = COALESCE(job.error_class, 'jobqueue.exceptions.LeaseLost'),
-           fingerprint = COALESCE(job.fingerprint, 'lease-expired'), cost_last = 0,
+           fingerprint = left(COALESCE(job.fingerprint, 'lease-expired'), 255), cost_last = 0,
+           progress = CASE WHEN expired.next_status <> 1 /* PENDING */ THEN job.progress END,
+           unknown_since = CASE WHEN job.run_started_at IS NULL THEN job.unknown_since END,
            worker_id = NULL, lease_until = NULL, updated_at = statement_timestamp()
       FROM expired
      WHERE job.id = expired.id AND job.status + 0 = 2 /* RUNNING */ AND job.lease_epoch = expired.lease_epoch
-       AND job.lease_until < statement_timestamp()
+       AND COALESCE(job.lease_until, '-infinity') < statement_timestamp()
     RETURNING job.id, job.queue, job.job_type, job.owner, job.status, job.attempts, job.last_error,
               expired.worker_id, expired.lease_epoch, expired.claimed_at, expired.run_started_at),
 logged AS (
@@ -35,7 +40,8 @@ logged AS (
     SELECT id, lease_epoch, attempts, COALESCE(worker_id, ''), claimed_at, run_started_at, statement_timestamp(),
            6 /* lease_expired */, 'jobqueue.exceptions.LeaseLost', 'worker lost: its lease ran out before it settled the job', '',
            'lease-expired', 0
-      FROM reaped),
+      FROM reaped
+    ON CONFLICT (job_id, lease_epoch) DO NOTHING),
 counted AS (
     INSERT INTO jobqueue_stat (queue, job_type, outcome, jobs, dead, wait_seconds, run_seconds, cpu_seconds)
     SELECT queue, job_type, 6 /* lease_expired */, count(*), count(*) FILTER (WHERE status = 4 /* DEAD */), 0, 0, 0

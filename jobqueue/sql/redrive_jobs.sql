@@ -18,7 +18,7 @@ WITH chosen AS MATERIALIZED (
                             WHERE newer.dedupe_key = job.dedupe_key AND newer.status = 4 /* DEAD */ AND newer.id > job.id))
      ORDER BY job.id
        FOR NO KEY UPDATE),
-ordered AS MATERIALIZED (
+ordered AS (
     SELECT id, delay_seconds FROM chosen ORDER BY dedupe_key COLLATE "C")
 UPDATE jobqueue_job AS job
    SET status = CASE WHEN ordered.delay_seconds > 0 THEN 5 /* SCHEDULED */ ELSE 1 /* PENDING */ END,

@@ -13,6 +13,7 @@ UPDATE jobqueue_job AS job
    SET status = CASE WHEN job.cancel_requested_at IS NOT NULL THEN 7 /* CANCELLED */ ELSE 1 /* PENDING */ END,
        outcome = CASE WHEN job.cancel_requested_at IS NOT NULL THEN 8 /* cancelled */ ELSE job.outcome END,
        finished_at = CASE WHEN job.cancel_requested_at IS NOT NULL THEN statement_timestamp() END,
+       progress = CASE WHEN job.cancel_requested_at IS NOT NULL THEN job.progress END,
        attempts = job.attempts - 1, worker_id = NULL, lease_until = NULL, updated_at = statement_timestamp()
   FROM stray
  WHERE job.id = stray.id AND job.status + 0 = 2 /* RUNNING */ AND job.worker_id = %(worker_id)s

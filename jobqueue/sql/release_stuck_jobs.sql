@@ -21,11 +21,14 @@ released AS (
        SET status = CASE WHEN job.cancel_requested_at IS NULL THEN 1 /* PENDING */ ELSE 7 /* CANCELLED */ END,
            outcome = CASE WHEN job.cancel_requested_at IS NULL THEN 7 /* interrupted */ ELSE 8 /* cancelled */ END,
            finished_at = CASE WHEN job.cancel_requested_at IS NOT NULL THEN statement_timestamp() END,
-           attempts = greatest(job.attempts - 1, 0), interruptions = job.interruptions + 1, cost_last = 0,
+           attempts = greatest(job.attempts - 1, 0), interruptions = least(job.interruptions, 32766) + 1, cost_last = 0,
+           progress = CASE WHEN job.cancel_requested_at IS NOT NULL THEN job.progress END,
+           unknown_since = CASE WHEN job.run_started_at IS NULL THEN job.unknown_since END,
            worker_id = NULL, lease_until = NULL, updated_at = statement_timestamp()
       FROM chosen
      WHERE job.id = chosen.id AND job.status + 0 = 2 /* RUNNING */ AND job.lease_epoch = chosen.lease_epoch
-       AND (job.lease_until < statement_timestamp() OR greatest(job.run_started_at, job.claimed_at) < chosen.started_before)
+       AND (job.lease_until < statement_timestamp()
+            OR COALESCE(greatest(job.run_started_at, job.claimed_at), job.created_at) < chosen.started_before)
     RETURNING job.id, job.queue, job.job_type, job.status, job.outcome, chosen.worker_id, chosen.lease_epoch, chosen.attempts,
               chosen.claimed_at, chosen.run_started_at),
 logged AS (

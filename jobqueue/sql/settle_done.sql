@@ -21,11 +21,11 @@ settled AS (
            run_started_at = statement_timestamp() - make_interval(secs => held.run_seconds),
            first_started_at = COALESCE(job.first_started_at, statement_timestamp() - make_interval(secs => held.run_seconds)),
            lease_until = NULL, unknown_since = NULL, progress = NULL, cpu_seconds = held.cpu_seconds, peak_memory_bytes = held.peak_memory,
-           cost_last = held.cost, cost_total = job.cost_total + held.cost, updated_at = statement_timestamp()
+           cost_last = held.cost, cost_total = least(job.cost_total + held.cost, 999999999999.99999999), updated_at = statement_timestamp()
       FROM held
      WHERE job.id = held.id AND job.status + 0 = 2 /* RUNNING */
     RETURNING job.id, job.queue, job.job_type, job.owner, job.cpu_seconds, job.peak_memory_bytes, held.run_seconds,
-              extract(epoch FROM job.claimed_at - job.run_after) AS wait_seconds),
+              extract(epoch FROM job.claimed_at - least(greatest(job.run_after, 'epoch'), job.claimed_at)) AS wait_seconds),
 counted AS (
     INSERT INTO jobqueue_stat (queue, job_type, outcome, jobs, dead, wait_seconds, run_seconds, cpu_seconds, peak_memory_bytes)
     SELECT queue, job_type, 1 /* done */, count(*), 0, sum(greatest(wait_seconds, 0)), sum(run_seconds),

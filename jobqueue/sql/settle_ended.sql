@@ -33,27 +33,28 @@ ended AS (
                             THEN statement_timestamp() + make_interval(secs => held.delay_seconds) ELSE job.run_after END,
            finished_at = CASE WHEN held.next_status IN (4 /* DEAD */, 7 /* CANCELLED */) THEN statement_timestamp() END,
            attempts = job.attempts - CASE WHEN held.spared THEN 1 ELSE 0 END,
-           interruptions = job.interruptions + CASE WHEN held.step = 'interrupt' THEN 1 ELSE 0 END,
+           interruptions = least(job.interruptions, 32766) + CASE WHEN held.step = 'interrupt' THEN 1 ELSE 0 END,
            run_started_at = statement_timestamp() - make_interval(secs => held.run_seconds),
            first_started_at = COALESCE(job.first_started_at, statement_timestamp() - make_interval(secs => held.run_seconds)),
            last_error = COALESCE(held.error_text, job.last_error), error_class = COALESCE(held.error_class, job.error_class),
-           fingerprint = COALESCE(held.fingerprint, job.fingerprint), lease_until = NULL,
+           fingerprint = left(COALESCE(held.fingerprint, job.fingerprint), 255), lease_until = NULL,
            progress = CASE WHEN held.next_status IN (4 /* DEAD */, 7 /* CANCELLED */) THEN job.progress END,
            unknown_since = NULL, cpu_seconds = held.cpu_seconds, peak_memory_bytes = held.peak_memory,
-           cost_last = held.cost, cost_total = job.cost_total + held.cost, updated_at = statement_timestamp()
+           cost_last = held.cost, cost_total = least(job.cost_total + held.cost, 999999999999.99999999), updated_at = statement_timestamp()
       FROM held
      WHERE job.id = held.id AND job.status + 0 = 2 /* RUNNING */
     RETURNING job.id, job.queue, job.job_type, job.owner, job.status, job.attempts, job.claimed_at, job.run_started_at,
               held.lease_epoch, held.number, held.outcome, held.error_class, held.error_text, held.traceback, held.fingerprint,
               held.exit_code, held.run_seconds, held.cpu_seconds, held.peak_memory, held.cost, held.limit_hit,
-              extract(epoch FROM job.claimed_at - job.run_after) AS wait_seconds),
+              extract(epoch FROM job.claimed_at - least(greatest(job.run_after, 'epoch'), job.claimed_at)) AS wait_seconds),
 logged AS (
     INSERT INTO jobqueue_attempt (job_id, lease_epoch, number, worker_id, claimed_at, started_at, finished_at, outcome,
                                   error_class, error_text, traceback, fingerprint, exit_code, cost, cpu_seconds, peak_memory_bytes)
     SELECT id, lease_epoch, number, %(worker_id)s, claimed_at, run_started_at, statement_timestamp(), outcome,
            COALESCE(error_class, ''), COALESCE(error_text, ''), COALESCE(traceback, ''), COALESCE(fingerprint, ''),
            exit_code, cost, cpu_seconds, peak_memory
-      FROM ended),
+      FROM ended
+    ON CONFLICT (job_id, lease_epoch) DO NOTHING),
 counted AS (
     INSERT INTO jobqueue_stat (queue, job_type, outcome, jobs, dead, wait_seconds, run_seconds, cpu_seconds, peak_memory_bytes)
     SELECT queue, job_type, outcome, count(*), count(*) FILTER (WHERE status = 4 /* DEAD */),

@@ -82,6 +82,16 @@ def test_the_attempt_is_given_back_written_down_and_counted(make_job: MakeJob) -
     assert list(Stat.objects.values_list("outcome", "jobs")) == [(Outcome.INTERRUPTED, 1)]
 
 
+def test_an_attempt_that_is_written_down_already_does_not_stop_the_release(
+    make_job: MakeJob, make_attempt: Callable[..., Attempt]
+) -> None:
+    """Guard: ON CONFLICT. A person's last resort works on rows too that somebody wrote by hand."""
+    job = make_job(expired=True)
+    make_attempt(job=job, number=1, lease_epoch=job.lease_epoch)
+
+    assert operations.release([job.pk], actor="command").changed == [job.pk]
+
+
 def test_a_stuck_job_with_a_cancel_request_is_cancelled(make_job: MakeJob) -> None:
     job = make_job(expired=True, cancel_requested_at=ago(5))
 

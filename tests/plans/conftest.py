@@ -4,15 +4,15 @@
 transaction that is never committed; each plan is run in a savepoint that is rolled back.
 """
 
-import json
-import re
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
-import psycopg
 import pytest
 from django.db import connection, transaction
+
+from tests.plans import explaining
+from tests.plans.explaining import Plan
 
 SEED = """
 INSERT INTO jobqueue_job (job_type, queue, priority, status, run_after, dedupe_key, payload)
@@ -48,53 +48,6 @@ ANALYZE jobqueue_job, jobqueue_attempt, jobqueue_stat, jobqueue_cost;
 """
 
 
-@dataclass(frozen=True, repr=False)
-class Plan:
-    """What the server did: its tree of nodes, flattened."""
-
-    nodes: list[dict[str, Any]]
-
-    def __repr__(self) -> str:
-        """Return a line a node, for the message of a test that fails."""
-        lines = []
-        for node in self.nodes:
-            found = [str(node[name]) for name in ("Node Type", "Relation Name", "Index Name") if name in node]
-            removed = node.get("Rows Removed by Filter", 0)
-            counts = f"rows={node['Actual Rows']} loops={node['Actual Loops']} removed={removed}"
-            conditions = [f"{name}: {node[name]}" for name in ("Index Cond", "Filter", "CTE Name") if name in node]
-            lines.append(f"{' '.join(found)} {counts} {'; '.join(conditions)}")
-        return "\n" + "\n".join(lines)
-
-    @property
-    def indexes(self) -> set[str]:
-        """The indexes used, by name."""
-        return {node["Index Name"] for node in self.nodes if "Index Name" in node}
-
-    @property
-    def scanned_whole(self) -> set[str]:
-        """The tables that were read from end to end."""
-        return {node["Relation Name"] for node in self.nodes if node["Node Type"].endswith("Seq Scan")}
-
-    @property
-    def touched(self) -> int:
-        """How many rows of the tables were read, those thrown away by a filter included."""
-        scans = [node for node in self.nodes if "Relation Name" in node and "Scan" in node["Node Type"]]
-        filtered = ("Rows Removed by Filter", "Rows Removed by Index Recheck")
-        return sum(
-            int(node["Actual Loops"] * (node["Actual Rows"] + sum(node.get(name, 0) for name in filtered)))
-            for node in scans
-        )
-
-    @property
-    def blocks(self) -> int:
-        """How many blocks were asked for, all nodes together."""
-        return int(self.nodes[0]["Shared Hit Blocks"] + self.nodes[0]["Shared Read Blocks"])
-
-
-def _flat(node: dict[str, Any]) -> list[dict[str, Any]]:
-    return [node, *(inner for child in node.get("Plans", []) for inner in _flat(child))]
-
-
 @pytest.fixture(scope="package")
 def full_table(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
     """Fill the tables in a transaction that is rolled back after the last plan."""
@@ -124,27 +77,4 @@ def explain(request: pytest.FixtureRequest, full_table: None) -> Callable[..., P
     A prepared statement may get a plan made for these parameters, or one made for any: both must be good.
     """
 
-    def run(statement: str, params: Mapping[str, Any]) -> Plan:
-        names: list[str] = []
-
-        def number(found: re.Match[str]) -> str:
-            if found[1] not in names:
-                names.append(found[1])
-            return f"${names.index(found[1]) + 1}"
-
-        # The comments go: a "%%" in them is psycopg's, not PostgreSQL's.
-        text = re.sub(r"%\((\w+)\)s", number, re.sub(r"--[^\n]*", "", statement)).replace("%%", "%")
-        values = [params[name] for name in names]
-        arguments = f"({', '.join(['%s'] * len(values))})" if values else ""
-        with transaction.atomic(), psycopg.ClientCursor(connection.connection) as cursor:
-            cursor.execute(f"SET LOCAL plan_cache_mode = force_{request.param}_plan")
-            cursor.execute(f"PREPARE planned AS {text}".encode())
-            cursor.execute(f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) EXECUTE planned{arguments}".encode(), values)
-            row = cursor.fetchone()
-            cursor.execute("DEALLOCATE planned")
-            transaction.set_rollback(True)
-        assert row is not None
-        plan = row[0] if isinstance(row[0], list) else json.loads(row[0])
-        return Plan(_flat(plan[0]["Plan"]))
-
-    return run
+    return partial(explaining.explain, request.param)

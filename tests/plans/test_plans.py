@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from datetime import timedelta
-from typing import Any
 
 import pytest
 
@@ -10,7 +9,7 @@ from jobqueue import sql
 from jobqueue.managers import Done, Ending, Release, Span, leasing, moving, settling
 from jobqueue.outcomes import Outcome
 from jobqueue.states import Status
-from tests.plans.conftest import Plan
+from tests.plans.explaining import Plan, planned
 
 Explain = Callable[..., Plan]
 Ids = Callable[[int, int], list[int]]
@@ -18,18 +17,6 @@ Ids = Callable[[int, int], list[int]]
 LEASE = timedelta(seconds=60)
 LIMIT = 50
 TABLES = {"jobqueue_job", "jobqueue_attempt", "jobqueue_stat", "jobqueue_cost"}
-
-
-def planned(explain: Explain, verb: Callable[..., Any], *args: Any, rows: tuple[Any, ...] = (), **named: Any) -> Plan:
-    """Return the plan of the statement that a verb runs, whatever it makes of the answer."""
-    plans: list[Plan] = []
-
-    def run(statement: str, params: dict[str, Any]) -> list[Any]:
-        plans.append(explain(statement, params))
-        return [rows] if rows else []
-
-    verb(run, *args, **named)
-    return plans[0]
 
 
 def assert_good(plan: Plan, *indexes: str, limit: int = LIMIT, factor: int = 4) -> None:

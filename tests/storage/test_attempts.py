@@ -150,6 +150,7 @@ def test_a_requested_cancel_wins_over_every_end_but_success(ending: dict[str, An
 
     job.refresh_from_db()
     assert job.finished_at is not None
+    assert job.attempts == 1, "an attempt is given back to be used again, which this one will not"
     assert Attempt.objects.get(job=job).outcome == ending["outcome"]
 
 

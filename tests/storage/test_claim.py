@@ -11,7 +11,7 @@ from jobqueue import sql
 from jobqueue.managers import Span, leasing
 from jobqueue.models import Job
 from jobqueue.states import Status
-from tests.factories import ago
+from tests.factories import JobFactory, ago
 
 pytestmark = pytest.mark.django_db
 
@@ -152,12 +152,14 @@ def test_the_priority_of_a_narrowed_claim_is_the_same_statement() -> None:
 def test_strays_are_given_back_uncharged(fields: dict[str, Any], leased: MakeJob) -> None:
     """The answer to a claim was lost: the worker releases what is leased to it and it does not hold."""
     held, stray, other = leased(), leased(**fields), leased(worker_id="worker-2")
+    ended = JobFactory.create(status=Status.DONE)
 
     assert leasing.release_strays(Job.objects.run_sql, worker_id="worker-1", held=[held.pk]) == [stray.pk]
 
     stray.refresh_from_db()
     assert (stray.status, stray.attempts, stray.worker_id) == (Status.PENDING, fields["attempts"] - 1, None)
     assert set(Job.objects.filter(status=Status.RUNNING).values_list("pk", flat=True)) == {held.pk, other.pk}
+    assert Job.objects.get(pk=ended.pk).status == Status.DONE, "what has ended keeps its worker, and is no stray"
 
 
 def test_a_stray_with_a_request_to_cancel_is_cancelled(leased: MakeJob) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from django.db import IntegrityError, connection, transaction
 
+from jobqueue.maintenance.prune import Prune
 from jobqueue.models import Attempt, Cost, Job, Stat
 from jobqueue.states import FINISHED, Status
 from tests.factories import CostFactory, StatFactory, ago
@@ -106,3 +107,21 @@ def test_the_jobs_that_are_to_be_kept_are_left_out(
     assert Job.objects.prune(status=Status.DEAD, age=WEEK, keep=[held.pk]) == [free.pk]
 
     assert Attempt.objects.filter(job=held).exists()
+
+
+def test_the_row_that_is_kept_is_one_of_the_status_that_is_pruned(
+    make_job: MakeJob, invoices: Callable[[Job], None]
+) -> None:
+    """Guard: the status where the row is looked for that a foreign key holds."""
+    make_job(status=Status.DONE, finished_at=ago(OLD + 9))
+    held = make_job(status=Status.DEAD, finished_at=ago(OLD))
+    invoices(held)
+
+    def run(statement: str, params: Any = None) -> list[tuple[Any, ...]]:
+        with transaction.atomic():
+            return Job.objects.run_sql(statement, params)
+
+    service = Prune(run, ages={Status.DEAD: WEEK})
+    service.run_once()
+
+    assert service.kept == {held.pk}

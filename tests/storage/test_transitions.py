@@ -138,7 +138,7 @@ def test_cancel_asks_the_worker_of_a_running_job(leased: MakeJob) -> None:
 
     job.refresh_from_db()
     assert moved.changed == {job.pk: Status.RUNNING}
-    assert (job.status, job.finished_at) == (Status.RUNNING, None)
+    assert (job.status, job.outcome, job.finished_at) == (Status.RUNNING, None, None)
     assert job.cancel_requested_at is not None
 
 
@@ -208,6 +208,7 @@ CHANGES: dict[str, tuple[set[Status], Callable[[Job], Any]]] = {
     "complete": ({Status.RUNNING}, lambda job: Job.objects.complete(as_leased(job))),
     "fail": ({Status.RUNNING}, lambda job: Job.objects.fail(as_leased(job), "boom")),
     "release": ({Status.RUNNING}, lambda job: Job.objects.release(as_leased(job))),
+    "release_stuck": ({Status.RUNNING}, lambda job: Job.objects.release_stuck(job.pk)),
     "reap": ({Status.RUNNING}, lambda job: Job.objects.reap()),
     "promote": ({Status.SCHEDULED}, lambda job: Job.objects.promote()),
     "cancel": ({Status.PENDING, Status.RUNNING, Status.SCHEDULED}, lambda job: Job.objects.cancel(job.pk)),

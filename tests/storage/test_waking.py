@@ -44,24 +44,31 @@ def test_an_enqueue_wakes_an_idle_worker_with_the_name_of_the_queue(idle: Any, h
         ({"idle": True, "queues": ["mail", "*"]}, True),
         ({"idle": True, "queues": ["mail"]}, False),
         ({"queues": ["default"]}, False),
+        ({"idle": True, "queues": ["default"], "heartbeat_at": ago(90)}, False),
         (None, False),
     ],
-    ids=["its queue", "all queues", "another queue", "busy", "no worker"],
+    ids=["its queue", "all queues", "another queue", "busy", "killed in its sleep", "no worker"],
 )
 def test_only_an_idle_worker_of_that_queue_is_worth_a_notification(
     worker: dict[str, Any] | None, told: bool, make_worker: MakeWorker, heard: Heard
 ) -> None:
-    """Guards: idle_since and the queues, in both statements. NOTIFY serialises commits: none without a sleeper."""
+    """Guards: idle_since, the queues and the heartbeat, in the procedure and in both statements.
+
+    NOTIFY serialises commits: none without a sleeper.
+    """
     if worker is not None:
         make_worker(**worker)
 
     Job.objects.enqueue("probe.ok")
+    at_once = heard()
+    with transaction.atomic():
+        Job.objects.enqueue("probe.ok")
     one = heard()
     with transaction.atomic():
         Job.objects.enqueue("probe.ok")
         Job.objects.enqueue("probe.ok", queue="elsewhere")
 
-    assert one == (["default"] if told else [])
+    assert at_once == one == (["default"] if told else [])
     assert ("default" in heard()) == told
 
 
