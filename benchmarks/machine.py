@@ -38,7 +38,7 @@ def describe() -> dict[str, Any]:
     changed = {name: value for name, value, source in rows if source not in ("default", "override", "client")}
     return {
         "taken": datetime.now(UTC).isoformat(timespec="minutes"),
-        "processor": _processor(),
+        "processor": processor(),
         "cores": os.cpu_count(),
         "memory_gb": round(psutil.virtual_memory().total / 2**30),
         "system": f"{platform.system()} {platform.release()}",
@@ -56,7 +56,8 @@ def describe() -> dict[str, Any]:
     }
 
 
-def _processor() -> str:
+def processor() -> str:
+    """Return the processor's name."""
     with contextlib.suppress(OSError):
         for line in Path("/proc/cpuinfo").read_text().splitlines():
             if line.startswith("model name"):

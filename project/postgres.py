@@ -64,6 +64,10 @@ def stop() -> bool:
 class Server:
     """One server and its folder; every method may be called by several processes at once."""
 
+    # The provider that PostgreSQL brings along, so that the data is the same whatever locales a machine has.
+    locale: tuple[str, ...] = ("--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8")
+    programs_folder: Path | None = None  # the wheel's
+
     def __init__(self, home: Path) -> None:
         self.home = home.absolute()
         self.data = self.home / "data"
@@ -151,9 +155,7 @@ class Server:
         for path in (password, unfinished):
             self._hand_over(path)
         access = ["-U", SUPERUSER, f"--pwfile={password}", "--auth=scram-sha-256"]
-        # The provider that PostgreSQL brings along, so that the data is the same whatever locales a machine has.
-        text = ["--encoding=UTF8", "--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8"]
-        done = programs.run(self.home, "initdb", "-D", str(unfinished), *access, *text)
+        done = self._run("initdb", "-D", str(unfinished), *access, "--encoding=UTF8", *self.locale)
         if done.returncode != 0:
             raise self._failure("could not create the data", done)
         unfinished.rename(self.data)
@@ -164,8 +166,7 @@ class Server:
         self._disown_pid_file()
         for _try in range(START_TRIES):
             port = self._free_port()
-            options = f"-c listen_addresses=127.0.0.1 -c port={port} -c unix_socket_directories="
-            done = self._pg_ctl("start", "-l", str(self.log), "-o", options)
+            done = self._start_on(port)
             if done.returncode == 0:
                 (self.home / "port").write_text(f"{port}\n")
                 return None
@@ -173,6 +174,10 @@ class Server:
             (self.home / "port").unlink(missing_ok=True)
             time.sleep(0.2)
         raise self._failure("could not start", done)
+
+    def _start_on(self, port: int) -> subprocess.CompletedProcess[bytes]:
+        options = f"-c listen_addresses=127.0.0.1 -c port={port} -c unix_socket_directories="
+        return self._pg_ctl("start", "-l", str(self.log), "-o", options)
 
     def _wait_until_ready(self) -> None:
         give_up = time.monotonic() + WAIT_SECONDS
@@ -215,9 +220,10 @@ class Server:
             os.chown(path, account["user"], account["group"])
 
     def _pg_ctl(self, action: str, *arguments: str) -> subprocess.CompletedProcess[bytes]:
-        return programs.run(
-            self.home, "pg_ctl", action, "-D", str(self.data), "-w", "-t", str(WAIT_SECONDS), *arguments
-        )
+        return self._run("pg_ctl", action, "-D", str(self.data), "-w", "-t", str(WAIT_SECONDS), *arguments)
+
+    def _run(self, program: str, *arguments: str) -> subprocess.CompletedProcess[bytes]:
+        return programs.run(self.home, program, *arguments, folder=self.programs_folder)
 
     def _failure(self, what: str, done: subprocess.CompletedProcess[bytes]) -> PostgresError:
         log = self.log.read_text(errors="replace")[-2000:] if self.log.exists() else ""

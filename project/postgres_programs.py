@@ -19,10 +19,13 @@ class PostgresError(RuntimeError):
     """The embedded server could not be created, started or stopped; the text ends with its log."""
 
 
-def run(home: Path, program: str, *arguments: str) -> subprocess.CompletedProcess[bytes]:
-    """Run a program in the server's folder as the server's account, in an environment without PG* variables."""
+def run(home: Path, program: str, *arguments: str, folder: Path | None = None) -> subprocess.CompletedProcess[bytes]:
+    """Run a program in the server's folder as the server's account, in an environment without PG* variables.
+
+    `folder` is where the programs lie, the wheel's being the default.
+    """
     return subprocess.run(
-        [_folder(home) / program, *arguments],
+        [(folder or _folder(home)) / program, *arguments],
         cwd=home,
         env={"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C", "TZ": "UTC"},
         stdin=subprocess.DEVNULL,

@@ -37,7 +37,12 @@ def django_db_modify_db_settings(request: pytest.FixtureRequest) -> Iterator[Non
 
 
 def _take(lock: "psycopg.Connection[tuple[bool]]", name: str) -> bool:
-    row = lock.execute("SELECT pg_try_advisory_lock(hashtextextended(%s, 0))", [name]).fetchone()
+    """Take a name, unless another run has it or workers that outlived one still use it: they would join in."""
+    row = lock.execute(
+        "SELECT pg_try_advisory_lock(hashtextextended(%(name)s, 0))"
+        " AND NOT EXISTS (SELECT FROM pg_stat_activity WHERE datname = %(name)s)",
+        {"name": name},
+    ).fetchone()
     return bool(row and row[0])
 
 

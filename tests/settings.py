@@ -1,12 +1,17 @@
 """The example project's settings, with the probe app whose handlers the tests run."""
 
+from psycopg import IsolationLevel
+
 from project.settings import *  # noqa: F403
 from project.settings import INSTALLED_APPS
 
-INSTALLED_APPS = [*INSTALLED_APPS, "tests.probe"]
+INSTALLED_APPS = [*INSTALLED_APPS, "tests.probe", *env.list("PROBE_APPS", default=[])]  # noqa: F405
 
 if env.str("PROBE_AUTOCOMMIT", default="on") == "off":  # noqa: F405
     DATABASES["default"]["AUTOCOMMIT"] = False  # noqa: F405
+
+if isolation := env.str("PROBE_ISOLATION", default=""):  # noqa: F405
+    DATABASES["default"].setdefault("OPTIONS", {})["isolation_level"] = IsolationLevel[isolation]  # noqa: F405
 
 if mail_folder := env.str("PROBE_MAIL", default=""):  # noqa: F405
     EMAIL_BACKEND = "django.core.mail.backends.filebased.EmailBackend"

@@ -23,7 +23,7 @@ def test_a_job_is_stopped_before_its_lease_runs_out_unrenewed(
     """C36: cut off from the database, the first worker stops its handler before the second may start it."""
     proxy.open()
     first = launch("--processes", "1", env=through_proxy)
-    job = enqueue("step_loop", seconds=9, every=0.1)
+    job = enqueue("step_loop", seconds=15, every=0.1)
     effects.wait("step")
     launch("--processes", "1")
 
@@ -34,7 +34,7 @@ def test_a_job_is_stopped_before_its_lease_runs_out_unrenewed(
     assert max(one) < min(other)
     first.says("lost lease")
     proxy.swallow(False)
-    assert wait_for(job, within=20).attempts == 2
+    assert wait_for(job, within=30).attempts == 2
 
 
 def test_a_database_that_is_away_costs_little(

@@ -7,10 +7,10 @@ from typing import Any
 
 from jobqueue import Backoff, Discard, Limits, Retry, Snooze, job
 
-from . import coroutines, databases, endings, resources, stopping
+from . import coroutines, databases, endings, records, resources, stopping
 from .receivers import connect_receivers
 
-MODULES = (coroutines, databases, endings, resources, stopping)  # imported so that their handlers are found
+MODULES = (coroutines, databases, endings, records, resources, stopping)  # imported so that their handlers are found
 
 
 @job("probe.ok")

@@ -37,6 +37,18 @@ def raise_always(signal: Signal, sender: str, **arguments: Any) -> None:
     raise RuntimeError("receiver boom")
 
 
+def raise_for_worker(signal: Signal, sender: None, **arguments: Any) -> None:
+    """Fail when a worker starts or ends."""
+    raise RuntimeError(f"worker receiver boom: {sorted(arguments)}")
+
+
+def connect_worker_receivers() -> None:
+    """Connect to the signals of a worker, which its supervisor sends: handler modules are not imported there."""
+    if os.environ.get("PROBE_RECEIVERS") == "raise":
+        signals.worker_started.connect(raise_for_worker, weak=False)
+        signals.worker_stopped.connect(raise_for_worker, weak=False)
+
+
 def connect_receivers() -> None:
     """Connect what PROBE_RECEIVERS asks for, to every signal of a job."""
     known = {"record": record_signal, "raise": raise_always, "dawdle": dawdle}

@@ -20,7 +20,7 @@ SLEEPER = ["sleep", "300"]
 
 @job("probe.alloc", limits=Limits(memory_bytes=150 * MB, duration=20))
 def alloc(context: Any, *, mb: int, how: str = "once") -> int:
-    """Take memory under a limit of 150 MB: at once, in steps, in C, or in a grandchild."""
+    """Take memory under a limit of 150 MB: at once, in steps, in C, in a grandchild, in a chain of forks."""
     record(context, "start")
     if how == "grandchild":
         code = f"x = bytearray({mb} * 2**20); x[::4096] = x[::4096]; import time; time.sleep(15)"
@@ -31,6 +31,10 @@ def alloc(context: Any, *, mb: int, how: str = "once") -> int:
         ctypes.memset(ctypes.addressof(ctypes.c_char.from_buffer(memory)), 1, mb * MB)
         time.sleep(15)
         return 0
+    if how == "bomb":
+        _allocate_below(mb)
+        time.sleep(15)
+        return 0
     step = mb if how == "once" else 5
     held = []
     for _ in range(0, mb, step):
@@ -38,6 +42,41 @@ def alloc(context: Any, *, mb: int, how: str = "once") -> int:
         time.sleep(0.01)
     time.sleep(0 if mb < 150 else 15)
     return len(held)
+
+
+def _allocate_below(mb: int) -> None:
+    """Fork again and again, each process taking 40 MB of its own: none of them alone is over a limit."""
+    if mb <= 0 or os.fork() > 0:
+        return
+    held = b"x" * (40 * MB)
+    _allocate_below(mb - 40)
+    time.sleep(15)
+    os._exit(len(held) == 0)
+
+
+@job("probe.numbers", limits=Limits(memory_bytes=512 * MB, duration=40))
+def numbers(context: Any) -> int:
+    """Do a little numerical work beside 400 MB, with many threads, a copy by fork, and much address space reserved."""
+    import numpy as np  # type: ignore[import-not-found, unused-ignore]
+
+    mine = np.ones(400 * MB // 8)
+    space = mmap.mmap(-1, 4096 * MB, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    end = threading.Event()
+    threads = [threading.Thread(target=end.wait) for _ in range(64)]
+    for thread in threads:
+        thread.start()
+    small = np.arange(40_000.0).reshape(200, 200)
+    product = small @ small
+    pid = os.fork()
+    if pid == 0:
+        time.sleep(1)  # long enough to be sampled
+        os._exit(0)
+    os.waitpid(pid, 0)
+    end.set()
+    for thread in threads:
+        thread.join()
+    space.close()
+    return mine.nbytes // MB if product.shape == (200, 200) else 0
 
 
 @job("probe.reserve", limits=Limits(memory_bytes=150 * MB, duration=20))

@@ -56,6 +56,26 @@ def tidy_stop(context: Any, *, seconds: float) -> None:
         raise
 
 
+class _Slow:
+    """Takes its time to go; what is raised meanwhile goes nowhere."""
+
+    def __del__(self) -> None:
+        time.sleep(2)
+
+
+@job("probe.drops_slowly")
+def drops_slowly(context: Any) -> None:
+    """Be in a destructor for two seconds, then wait; say why that ended."""
+    slow = _Slow()
+    record(context, "start")
+    try:
+        del slow
+        time.sleep(60)
+    except BaseException as error:
+        record(context, "stopped", type(error).__name__)
+        raise
+
+
 @job("probe.looks_for_cancel")
 def looks_for_cancel(context: Any, *, seconds: float) -> str:
     """End in good order when the job is cancelled: the request is seen, and the order to stop is put off."""

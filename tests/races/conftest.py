@@ -68,6 +68,9 @@ class Side:
     def discard(self, *ids: int) -> list[int]:
         return moving.discard(self.run, ids=ids, reason="")
 
+    def release_stuck(self, *ids: int) -> list[int]:
+        return [row[0] for row in moving.release_stuck(self.run, ids=ids, reason="")]
+
     def prune(self, status: int) -> list[int]:
         return moving.prune(self.run, status=status, age=timedelta(0), limit=100)
 

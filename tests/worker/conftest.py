@@ -4,6 +4,7 @@ import json
 import signal
 import uuid
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -47,13 +48,21 @@ def effects(transactional_db: None) -> Iterator[Effects]:
 
 
 @pytest.fixture
-def launch(
-    worker_env: dict[str, str], tmp_path: Path, effects: Effects, request: pytest.FixtureRequest
-) -> Iterator[Launch]:
+def launch(worker_env: dict[str, str], tmp_path: Path, effects: Effects) -> Iterator[Launch]:
     """Return the function that starts a worker: launch("--threads", "4", POLL_SECONDS=30, env={"PROBE_EXTRA": "1"}).
 
     Keyword arguments are settings. It returns when the worker serves, unless wait=False.
     """
+    with workers_below(tmp_path, worker_env, effects.conninfo) as (launch_one, workers):
+        yield launch_one
+        check_all(workers)
+
+
+@contextmanager
+def workers_below(
+    folder: Path, worker_env: dict[str, str], probe_dsn: str
+) -> Iterator[tuple[Launch, list[RunningWorker]]]:
+    """Give the function that starts workers and the list of those started; leave nothing of them."""
     workers: list[RunningWorker] = []
 
     def launch_one(
@@ -64,15 +73,14 @@ def launch(
             f"JOBQUEUE_{name}": json.dumps(value) if isinstance(value, dict) else str(value)
             for name, value in settings.items()
         }
-        environment = worker_env | FAST | {"PROBE_DSN": effects.conninfo, "PROBE_RUN": mark[10:]} | wanted | (env or {})
-        log = tmp_path / f"worker-{len(workers) + 1}.log"
+        environment = worker_env | FAST | {"PROBE_DSN": probe_dsn, "PROBE_RUN": mark[10:]} | wanted | (env or {})
+        log = folder / f"worker-{len(workers) + 1}.log"
         worker = RunningWorker(list(arguments), environment, log, mark)
         workers.append(worker)
         return worker.ready() if wait else worker
 
     try:
-        yield launch_one
-        check_all(workers)
+        yield launch_one, workers
     finally:
         for worker in workers:
             worker.clear_away()
@@ -124,7 +132,8 @@ def idle_transactions() -> list[tuple[Any, ...]]:
 def busiest_second(log: str) -> int:
     counts: dict[str, int] = {}
     for line in log.splitlines():
-        counts[line[:19]] = counts.get(line[:19], 0) + 1
+        if line[:2].isdecimal():  # not the further lines of a traceback, which have no time of their own
+            counts[line[:19]] = counts.get(line[:19], 0) + 1
     return max(counts.values(), default=0)
 
 

@@ -24,6 +24,7 @@ class Effects:
         self._connection.execute("SET client_min_messages = warning")
         self._connection.execute(TABLE)
         self._connection.execute("TRUNCATE probe_effect")
+        self.began_at = self._connection.execute("SELECT clock_timestamp() AS at").fetchone().at
 
     def all(self, event: str | None = None, *, job_id: int | None = None) -> list[Any]:
         """Return the rows (job_id, attempt, lease_epoch, pid, event, detail, at), oldest first."""

@@ -19,7 +19,7 @@ class RunningWorker:
     """One worker: a session of its own, a log of its own."""
 
     def __init__(self, arguments: list[str], env: dict[str, str], log: Path, mark: str) -> None:
-        self.env, self._log, self.mark = env, log, mark
+        self.arguments, self.env, self._log, self.mark = arguments, env, log, mark
         self.expected_to_end = self.may_show_tracebacks = False
         with log.open("ab") as output:
             self.process = subprocess.Popen(

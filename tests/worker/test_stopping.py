@@ -12,7 +12,8 @@ from jobqueue.states import Status
 from . import processes
 from .effects import Effects
 from .forwarder import Forwarder
-from .kinds import Enqueue, Launch, StatusOf
+from .kinds import Enqueue, Launch, StatusOf, WaitFor
+from .test_outcomes import finished
 from .waiting import until
 
 GRACEFUL, FORCED = 0, 3
@@ -57,7 +58,10 @@ def test_interruptions_beyond_the_budget_are_charged(
     assert dead.outcome == Outcome.INTERRUPTED
 
 
-def test_a_second_signal_stops_at_once(launch: Launch, enqueue: Enqueue, status: StatusOf, effects: Effects) -> None:
+@pytest.mark.parametrize("second", [signal.SIGINT, signal.SIGTERM])
+def test_a_second_signal_stops_at_once(
+    launch: Launch, enqueue: Enqueue, status: StatusOf, effects: Effects, second: signal.Signals
+) -> None:
     """C158: the running job is given back, the exit code tells that it was cut off."""
     worker = launch("--processes", "1", SHUTDOWN_TIMEOUT=60)
     job = enqueue("mark", seconds=60)
@@ -65,7 +69,7 @@ def test_a_second_signal_stops_at_once(launch: Launch, enqueue: Enqueue, status:
 
     worker.stop(signal.SIGTERM)
     worker.says("worker stopping")
-    worker.stop(signal.SIGINT)
+    worker.stop(second)
 
     assert worker.ends(within=3.5) == FORCED
     assert status(job) == Status.PENDING
@@ -123,6 +127,24 @@ def test_a_stop_while_handlers_are_imported_is_obeyed(launch: Launch) -> None:
     assert worker.ends(within=4) == GRACEFUL
 
 
+def test_a_lost_zygote_keeps_no_end_and_no_stop_waiting(
+    launch: Launch, enqueue: Enqueue, wait_for: WaitFor, status: StatusOf, effects: Effects
+) -> None:
+    """C158, C13: while another one imports the handlers, what ended is settled, and a stop is obeyed."""
+    worker = launch("--processes", "1", env={"PROBE_IMPORT_SECONDS": "8"})
+    job = enqueue("mark", seconds=60)
+    effects.wait("start")
+
+    processes.kill(worker.zygote)
+
+    assert wait_for(job, Status.PENDING, within=4).interruptions == 1
+    until(lambda: "jobqueue.children.zygote" in processes.command_line(worker.zygote), what="another zygote")
+    worker.stop()
+    assert worker.ends(within=5) == GRACEFUL
+    assert effects.count("start") == 1
+    assert status(job) == Status.PENDING
+
+
 def test_a_stop_while_the_database_is_down_is_obeyed(
     launch: Launch, proxy: Forwarder, through_proxy: dict[str, str]
 ) -> None:
@@ -133,6 +155,35 @@ def test_a_stop_while_the_database_is_down_is_obeyed(
     worker.stop()
 
     assert worker.ends(within=4) == GRACEFUL
+
+
+@pytest.mark.parametrize(("grace", "delay"), [(10, 1.0), (0, 0.3)])
+def test_a_stop_during_the_finish_write_waits_for_it(
+    launch: Launch,
+    enqueue: Enqueue,
+    status: StatusOf,
+    effects: Effects,
+    proxy: Forwarder,
+    through_proxy: dict[str, str],
+    grace: float,
+    delay: float,
+) -> None:
+    """C158: a result on its way to a slow database is stored, and the exit code says that nothing was cut off."""
+    proxy.open()
+    worker = launch("--processes", "1", "--shutdown-timeout", str(grace), env=through_proxy)
+    finished([enqueue("ok")])  # its connection is there already
+    proxy.delay(delay, "jobqueue settle")
+    job = enqueue("mark", seconds=0.3)
+    effects.wait("end")
+    assert status(job) == Status.RUNNING
+
+    began = time.monotonic()
+    worker.stop()
+
+    assert worker.ends(within=grace + 8) == GRACEFUL
+    assert time.monotonic() - began < grace + 3
+    assert status(job) == Status.DONE
+    assert not Attempt.objects.exists()
 
 
 @pytest.mark.parametrize("how", ["shut", "swallow"])

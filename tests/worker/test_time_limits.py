@@ -56,6 +56,15 @@ def test_a_handler_that_cannot_be_asked_is_killed(launch: Launch, enqueue: Enque
     assert {job.status for job in finished([enqueue("ok") for _ in range(6)])} == {Status.DONE}
 
 
+def test_a_handler_that_holds_the_interpreter_is_stopped(launch: Launch, enqueue: Enqueue) -> None:
+    """C45: no other thread of its process can run; the signal ends the call, or the kill does."""
+    launch("--processes", "1")
+    (dead,) = finished([enqueue("stubborn", how="hold_gil", _max_attempts=1)])
+
+    assert (dead.status, dead.outcome) == (Status.DEAD, Outcome.DEADLINE)
+    assert (dead.finished_at - dead.claimed_at).total_seconds() < 2.6
+
+
 def test_a_thread_that_a_stopped_handler_leaves_ends_with_its_process(
     launch: Launch, enqueue: Enqueue, wait_for: WaitFor, effects: Effects
 ) -> None:
@@ -79,6 +88,21 @@ def test_a_handler_that_swallows_its_deadline_has_not_succeeded(
     dead = wait_for(enqueue("swallow_stop", _max_attempts=1), Status.DEAD)
 
     assert (dead.outcome, dead.result) == (Outcome.DEADLINE, None)
+
+
+def test_a_stop_that_a_destructor_swallows_is_given_again(
+    launch: Launch, enqueue: Enqueue, wait_for: WaitFor, effects: Effects
+) -> None:
+    """C45: Python drops what is raised in a destructor, or in a hook of os.fork(); the log is quiet."""
+    worker = launch("--processes", "1", LIMITS={"probe.drops_slowly": {"duration": 1}}, KILL_GRACE=2)
+    (child,) = worker.children
+
+    dead = wait_for(enqueue("drops_slowly", _max_attempts=1), Status.DEAD)
+
+    assert dead.outcome == Outcome.DEADLINE
+    assert [row.detail for row in effects.all("stopped")] == ["JobDeadlineExceeded"]
+    assert worker.children == [child]
+    assert "Exception ignored" not in worker.log
 
 
 def test_a_deadline_can_be_for_good(launch: Launch, enqueue: Enqueue, wait_for: WaitFor) -> None:

@@ -21,7 +21,8 @@ def sleepy(launch: Launch, **settings: object) -> None:
 
 def started_after(job: Job) -> float:
     """Return the seconds between the moment a job was due and its handler's start."""
-    return (job.run_started_at - job.run_after).total_seconds()
+    waited: timedelta = job.run_started_at - job.run_after
+    return waited.total_seconds()
 
 
 def test_an_idle_worker_starts_a_job_at_once(launch: Launch, enqueue: Enqueue, wait_for: WaitFor) -> None:
