@@ -1,0 +1,1 @@
+"""The manager against a small model of it, step by step and two by two."""
