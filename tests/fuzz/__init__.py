@@ -1,0 +1,1 @@
+"""Random input of every kind: a few examples in `make test`, many in `make test-faults`."""
