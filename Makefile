@@ -13,7 +13,7 @@ WITH_POSTGRES := $(PY) -m project.postgres run
 WITHOUT_POSTGRES := DATABASE_URL=postgresql://nobody@127.0.0.1/none
 
 .DEFAULT_GOAL := help
-.PHONY: help venv test lint types contracts format demo bench test-faults test-smoke-313 clean
+.PHONY: help venv test lint types contracts format demo bench test-faults mutate soak test-smoke-313 clean
 
 help:  ## Show these lines
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -28,7 +28,7 @@ $(INSTALLED): requirements.txt
 
 # pytest comes last, so that its closing line is the last one.
 test: lint types contracts test-smoke-313  ## Run everything: lint, types, contracts, smoke tests on Python 3.13, all tests
-	@$(WITH_POSTGRES) $(PY) -m pytest -m "not faults and not bench" $(PYTEST_ARGS)
+	@$(WITH_POSTGRES) $(PY) -m pytest -m "(not faults or short) and not bench" $(PYTEST_ARGS)
 
 lint: venv  ## Check style
 	@.venv/bin/ruff check .
@@ -50,8 +50,16 @@ demo: venv  ## Run the example project on real documents until stopped, or for D
 bench: venv  ## Measure, and compare with the bars; other runs by BENCH="drain --json"
 	@$(WITH_POSTGRES) $(PY) -m benchmarks $(or $(BENCH),check engine)
 
-test-faults: venv  ## Run the fault suite
-	@$(WITH_POSTGRES) $(PY) -m pytest -m faults $(PYTEST_ARGS)
+# A scenario may take minutes, so a hanging one is given longer than a test of `make test`.
+test-faults: venv  ## Run the fault suite (45 minutes), and write what it measured to docs/faults.md
+	@JOBQUEUE_KEEP_MEASURED=1 $(WITH_POSTGRES) $(PY) -m pytest -m faults -o faulthandler_timeout=900 $(PYTEST_ARGS); \
+	status=$$?; $(PY) -m tests.faults.report; exit $$status
+
+mutate: venv  ## Take each guard out of its statement, and show which test notices (10 minutes); some by ONLY=claim_jobs
+	@$(PY) -m tests.mutate $(if $(ONLY),--only $(ONLY))
+
+soak: venv  ## Twenty minutes of random faults under load, or SOAK_SECONDS; again by SOAK_SEED
+	@$(WITH_POSTGRES) $(PY) -m tests.soak
 
 # A pyenv shim of that name may exist without a Python behind it, so each candidate has to answer.
 PYTHON_313 = $(shell for python in python3.13 "$$(pyenv prefix 3.13 2>/dev/null)/bin/python3.13"; do \

@@ -53,7 +53,9 @@ def test_claim_does_not_step_over_a_row_that_a_foreign_key_holds(
     assert claim() == [job.pk]
 
 
-VERBS = ["complete", "fail", "release", "renew_lease", "progress", "strays", "reap", "promote", "cancel", "redrive"]
+LEASED = ["complete", "fail", "release", "release_stuck", "renew_lease", "progress", "strays", "reap"]
+OTHERS = {"promote": Status.SCHEDULED, "cancel": Status.PENDING, "redrive": Status.DEAD, "discard": Status.DEAD}
+VERBS = [*LEASED, *OTHERS]
 
 
 @pytest.mark.parametrize("verb", VERBS)
@@ -61,7 +63,7 @@ def test_no_verb_waits_for_a_foreign_key_of_the_project(
     verb: str, make_job: MakeJob, second_connection: SecondConnection
 ) -> None:
     """Guard: FOR NO KEY UPDATE, and no update of a key column, in every statement."""
-    status = {"promote": Status.SCHEDULED, "cancel": Status.PENDING, "redrive": Status.DEAD}.get(verb, Status.RUNNING)
+    status = OTHERS.get(verb, Status.RUNNING)
     job = make_job(status=status, lease_until=ago(1), run_after=ago(1))
     second_connection.lock(job, "KEY SHARE")
     calls: dict[str, Callable[[], Any]] = {
@@ -77,6 +79,8 @@ def test_no_verb_waits_for_a_foreign_key_of_the_project(
         "promote": Job.objects.promote,
         "cancel": lambda: Job.objects.cancel([job.pk]).changed,
         "redrive": lambda: Job.objects.redrive([job.pk]).changed,
+        "discard": lambda: Job.objects.discard([job.pk]).changed,
+        "release_stuck": lambda: Job.objects.release_stuck([job.pk]).changed,
     }
 
     with transaction.atomic(), connection.cursor() as cursor:

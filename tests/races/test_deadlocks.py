@@ -15,7 +15,7 @@ from jobqueue.managers.settling import settle_done, settle_split, sqlstate
 from jobqueue.models import Job
 from jobqueue.states import Status
 from tests.connections import SecondConnection, Watcher
-from tests.factories import JobFactory
+from tests.factories import JobFactory, ago
 from tests.races.conftest import Side
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -48,6 +48,7 @@ VERBS: dict[str, tuple[Status, Verb]] = {
     "complete": (Status.RUNNING, lambda side, jobs: side.complete(*[job.fence for job in jobs])),
     "fail": (Status.RUNNING, lambda side, jobs: side.fail(*[job.fence for job in jobs])),
     "release": (Status.RUNNING, lambda side, jobs: side.release(*[job.fence for job in jobs])),
+    "release_stuck": (Status.RUNNING, lambda side, jobs: side.release_stuck(*[job.pk for job in jobs])),
     "cancel": (Status.RUNNING, lambda side, jobs: side.cancel(*[job.pk for job in jobs])),
     "redrive": (Status.DEAD, lambda side, jobs: side.redrive(*[job.pk for job in jobs])),
     "discard": (Status.DEAD, lambda side, jobs: side.discard(*[job.pk for job in jobs])),
@@ -57,6 +58,7 @@ PAIRS = [
     ("cancel", "complete"),
     ("fail", "complete"),
     ("release", "cancel"),
+    ("release_stuck", "cancel"),
     ("redrive", "discard"),
     ("discard", "redrive"),
 ]
@@ -72,11 +74,13 @@ def test_two_batches_of_the_same_rows_wait_for_each_other_in_id_order(
     1 and 2 by then, and the second waits for it. In any other order it has 2 and will want 1, which the second has.
     """
     status, one = VERBS[pair[0]]
-    jobs = JobFactory.create_batch(3, status=status)
+    jobs = JobFactory.create_batch(3, status=status, lease_until=ago(1))
     Job.objects.filter(pk=jobs[0].pk).update(owner="moved to the end of the table")
     given = [jobs[1], jobs[2], jobs[0]]
     for each in (first, second):
-        each.run("SET enable_indexscan = off; SET enable_bitmapscan = off")  # an index would sort them by id
+        # An index would sort them by id, and a nested loop would follow a list that is sorted but not locked.
+        for way in ("indexscan", "bitmapscan", "nestloop", "mergejoin"):
+            each.run(f"SET enable_{way} = off")
         each.commit()
     gate = side()
     gate.connection.lock(jobs[2])

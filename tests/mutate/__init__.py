@@ -1,0 +1,1 @@
+"""Guards are load-bearing: take each guard out of its statement, and see which test notices (`make mutate`)."""
