@@ -17,6 +17,8 @@ from jobqueue.management.commands import jobqueue_ops, jobqueue_prune, jobqueue_
 from jobqueue.rules import RULES
 from jobqueue.states import TRANSITIONS, Status
 from tests.docs.pages import ROOT, anchors, links, name_of, pages, prose, rows
+from tests.faults import report
+from tests.faults.cases import CASES
 
 DOCS = ROOT / "docs"
 SETTINGS = {row[0].strip("`"): row for row in rows(DOCS / "settings.md", "setting")}
@@ -170,3 +172,21 @@ def test_no_line_of_prose_is_longer_than_140_characters() -> None:
     ]
 
     assert long == []
+
+
+def test_the_page_of_faults_is_what_the_suite_would_write() -> None:
+    assert report.PAGE.read_text() == report.page(), "run `python -m tests.faults.report`"
+
+
+def test_every_case_is_shown_by_a_test() -> None:
+    shown = {case for test in report.tests() for case in test.cases}
+
+    assert sorted(CASES.keys() - shown) == []
+
+
+def test_the_scenarios_that_the_guarantees_name_exist() -> None:
+    named = re.findall(r"`(test_\w+)::(\w+)`", (DOCS / "guarantees.md").read_text())
+    existing = {(Path(test.file).stem, test.name.removeprefix("test_")) for test in report.tests()}
+
+    assert len(named) > 30
+    assert sorted(set(named) - existing) == []
