@@ -135,7 +135,9 @@ def test_no_test_waits_for_time_to_pass() -> None:
         for path in sources("tests")
         if path.parent.name != "probe"  # handlers, whose work is to take time
         for node in ast.walk(ast.parse(path.read_text()))
-        if isinstance(node, ast.Call) and ast.unparse(node.func) in ("time.sleep", "sleep", "asyncio.sleep")
+        if isinstance(node, ast.Call)
+        and ast.unparse(node.func) in ("time.sleep", "sleep", "asyncio.sleep")
+        and ast.unparse(node) != "asyncio.sleep(0)"  # gives way to other tasks, and takes no time
     ]
 
     assert sleeping == []

@@ -86,7 +86,7 @@ class Forwarder:
         self.shut()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(5)
-        self._loop.run_until_complete(asyncio.sleep(0.01))  # what is closing closes its sockets
+        self._loop.run_until_complete(_one_round())
         self._loop.close()
         self._reserved.close()
 
@@ -141,3 +141,9 @@ def forwarder(host: str, port: int) -> Iterator[Forwarder]:
         yield made
     finally:
         made.close()
+
+
+async def _one_round() -> None:
+    """Let the loop go round: transports that are closing close their sockets in the next one."""
+    for _ in range(2):
+        await asyncio.sleep(0)

@@ -13,6 +13,13 @@ from .waiting import until
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTED_CODES = (0, 3)
+# A pytest that is killed would leave its workers at work on a database that the next run may be given.
+DYING_WITH_PYTEST = """
+import ctypes, os, signal, sys
+PR_SET_PDEATHSIG = 1
+ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+os.execv(sys.executable, [sys.executable, *sys.argv[1:]])
+"""
 
 
 class RunningWorker:
@@ -23,7 +30,7 @@ class RunningWorker:
         self.expected_to_end = self.may_show_tracebacks = False
         with log.open("ab") as output:
             self.process = subprocess.Popen(
-                [sys.executable, "manage.py", "runworker", *arguments],
+                [sys.executable, "-I", "-S", "-c", DYING_WITH_PYTEST, "manage.py", "runworker", *arguments],
                 cwd=ROOT,
                 env=env,
                 stdin=subprocess.DEVNULL,

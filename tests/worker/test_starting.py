@@ -114,7 +114,7 @@ def test_debug_is_warned_of_and_remembers_no_queries(launch: Launch, enqueue: En
         pytest.param(["--job-types", "probe.ok"], "are also home to", id="shared home queue"),
         pytest.param(["--job-types", "probe.mail", "--queues", "mail"], "not both", id="types and queues"),
         pytest.param(["--lease", "1"], "5 to 3600", id="lease"),
-        pytest.param(["--processes", "0"], "at least 1", id="processes"),
+        pytest.param(["--processes", "0"], "--processes must be from 1 to 1024, not 0", id="processes"),
         pytest.param(["--name", "x" * 41], "1 to 40 bytes", id="name"),
         pytest.param(["--database", "elsewhere"], "no such alias", id="alias"),
     ],
