@@ -6,7 +6,6 @@ import random
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from datetime import timedelta
-from math import isfinite
 from typing import Any, Final
 
 #: Far from the year 9999 however it is added up, and longer than anyone waits for a retry.
@@ -44,7 +43,7 @@ class Backoff:
         bounds = (("base", 0, MAX_CAP_SECONDS), ("factor", 1, 1000), ("cap", 0, MAX_CAP_SECONDS), ("jitter", 0, 1))
         for name, low, high in bounds:
             value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
+            if isinstance(value, bool) or not isinstance(value, int | float):
                 raise ValueError(f"Backoff.{name} must be a number, not {value!r}")
             if not low <= value <= high:
                 raise ValueError(f"Backoff.{name} must be from {low} to {high}, not {value!r}")

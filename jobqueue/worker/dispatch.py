@@ -99,7 +99,7 @@ class Dispatch:
         self._busy_since: float | None = None  # since when every claim has found something
         self._connects = 0
         self._quietly = Quietly(logger)
-        self._hinted = False
+        self._hinted = self._full = False
 
     def wake(self, queues: Iterable[str] = ()) -> None:
         """Claim at the next chance: a hint came that there is work, in queues that it names or anywhere."""
@@ -130,17 +130,21 @@ class Dispatch:
             self.budget += 1
 
     def next_at(self, now: float) -> float | None:
-        """Return when pump() should be called at the latest."""
-        return None if self.closed or self._thread.busy else max(now, self._next_at)
+        """Return when pump() should be called at the latest, None while it waits for a child or an answer."""
+        return None if self.closed or self._thread.busy or self._full else max(now, self._next_at)
 
     def pump(self, now: float) -> None:
         """Claim, where there is room and it is time."""
-        if self.closed or self._thread.busy or now < self._next_at or len(self._settler) > MOST_UNSETTLED:
+        self._full = False
+        if self.closed or self._thread.busy or now < self._next_at:
             return
         free, places = self._hands.free(now)
         # By halves, so that claims stay large; but a slot with nothing to do never waits for that.
-        if free and (self._hands.starving or free * 2 >= places or free >= DEEPEST):
+        enough = free and (self._hands.starving or free * 2 >= places or free >= DEEPEST)
+        if enough and len(self._settler) <= MOST_UNSETTLED:
             self._submit_claim(free, now)
+        else:
+            self._full = True  # room comes with a child's report or a settle's answer, never with time
 
     def _submit_claim(self, free: int, now: float) -> None:
         self._hinted = False

@@ -30,9 +30,10 @@ from jobqueue.maintenance.loop import Maintenance
 from jobqueue.managers import Ending, Release, Renewal
 from jobqueue.managers.rows import Run
 from jobqueue.managers.sessions import Session
-from jobqueue.outcomes import Outcome
+from jobqueue.outcomes import LIMIT_OUTCOMES, Outcome
 from jobqueue.registry import from_policies
 from jobqueue.signals import worker_started, worker_stopped
+from jobqueue.states import Status
 
 from .births import Births
 from .dispatch import Dispatch
@@ -320,6 +321,8 @@ class Supervisor:
             self.dispatch.refund()
         if self.options.drain:
             self.dispatch.look_again()
+        elif isinstance(end, Ending) and (status in (Status.PENDING, Status.DEAD) or end.outcome in LIMIT_OUTCOMES):
+            self.dispatch.wake([held.job.queue])  # the job itself, or the notice of it, is due: nobody else was told
 
     def _mark_idle(self, idle: bool) -> None:
         now = time.monotonic()

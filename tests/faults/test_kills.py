@@ -24,6 +24,7 @@ from tests.worker.waiting import holds_for, until
 from .measured import Recovery
 
 IN_FLIGHT = 200
+SLOTS = 220  # some jobs end between the last look and the kill
 TICK_SECONDS = 0.2
 NOISE_SECONDS = 2  # of a machine that runs other things, too
 OFTEN = 1000  # attempts: these jobs are to survive whatever happens to their workers
@@ -56,16 +57,17 @@ class Massacre:
         self.enqueued += len(Job.objects.enqueue_many(specs))
 
     def start(self) -> RunningWorker:
-        """Start a worker with room for 200 jobs; it leaves the reaping to another."""
-        return self.launch("--processes", "4", "--threads", str(IN_FLIGHT // 4), "--no-maintenance", wait=False)
+        """Start a worker with room for more than 200 jobs; it leaves the reaping to another."""
+        return self.launch("--processes", "4", "--threads", str(SLOTS // 4), "--no-maintenance", wait=False)
 
     def kill(self, worker: RunningWorker) -> None:
         """Kill the whole tree while the worker is busy, at a moment that differs from round to round."""
         worker.ready()
         mine = Job.objects.filter(status=Status.RUNNING, worker_id=worker.worker_id)
-        until(lambda: mine.count() >= IN_FLIGHT, within=20, what=lambda: f"200 in flight, {mine.count()} are")
+        enough = (IN_FLIGHT + SLOTS) // 2
+        until(lambda: mine.count() >= enough, within=20, what=lambda: f"{enough} in flight, {mine.count()} are")
         holds_for(self.chance.uniform(0, 0.8), lambda: worker.code is None)
-        until(lambda: mine.count() >= IN_FLIGHT, within=20, what=lambda: f"200 in flight, {mine.count()} are")
+        until(lambda: mine.count() >= enough, within=20, what=lambda: f"{enough} in flight, {mine.count()} are")
         self.killed_at[worker.worker_id] = database_time()
         worker.kill_all()
 

@@ -5,6 +5,7 @@ import pytest
 from jobqueue.models import Job
 from jobqueue.states import Status
 
+from . import processes
 from .effects import Effects
 from .kinds import Enqueue, Launch, StatusOf, WaitFor
 from .test_outcomes import finished
@@ -24,6 +25,22 @@ def test_a_free_slot_takes_the_next_job_while_others_are_busy(
         assert wait_for(enqueue("ok"), within=2).attempts == 1
 
     assert effects.count("end") == 0
+
+
+def test_a_worker_whose_slots_are_all_busy_takes_no_processor_time(
+    launch: Launch, enqueue: Enqueue, wait_for: WaitFor, effects: Effects
+) -> None:
+    """C72: with more jobs waiting than it has slots it sleeps until one ends."""
+    worker = launch("--processes", "1", LEASE_SECONDS=60)
+    long = enqueue("mark", seconds=2.5)
+    effects.wait("start")
+    waiting = [enqueue("ok") for _ in range(3)]
+    before = processes.cpu_seconds(worker.pid)
+
+    holds_for(1.5, lambda: Job.objects.get(pk=long.pk).status == Status.RUNNING)
+
+    assert processes.cpu_seconds(worker.pid) - before < 0.3
+    finished(waiting)
 
 
 def test_nothing_waits_behind_a_long_job(launch: Launch, enqueue: Enqueue, wait_for: WaitFor, effects: Effects) -> None:

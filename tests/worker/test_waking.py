@@ -83,3 +83,14 @@ def test_an_idle_worker_is_quiet(launch: Launch) -> None:
     holds_for(2, lambda: worker.log.count("\n") == lines, what=worker.log)
 
     assert not Job.objects.filter(status=Status.RUNNING).exists()
+
+
+def test_the_notice_of_a_dead_letter_does_not_wait_for_the_poll(
+    launch: Launch, enqueue: Enqueue, wait_for: WaitFor
+) -> None:
+    """C167: it is enqueued by the settle, of which nobody is told but the worker that settles."""
+    sleepy(launch)
+    for _ in range(5):
+        dead = wait_for(enqueue("boom", _max_attempts=1), Status.DEAD)
+        told = Job.objects.filter(job_type="jobqueue.notify", payload__job_id=dead.pk, status=Status.DONE)
+        until(told.exists, within=5, what="the notice")
