@@ -104,7 +104,7 @@ def test_a_worker_killed_with_200_jobs_in_flight_loses_none(
     for _ in range(rounds):
         doomed, worker = worker, massacre.start()
         massacre.kill(doomed)
-        massacre.enqueue(IN_FLIGHT // 2)
+        massacre.enqueue(IN_FLIGHT)
     worker.ready()
     until(lambda: not Job.objects.filter(status__in=[1, 2, 5]).exists(), within=120, what="the end of all jobs")
 
