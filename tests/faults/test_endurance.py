@@ -102,7 +102,7 @@ def test_memory_is_limited_whoever_takes_it(
         until(
             lambda: [pid for pid in worker.tree() if processes.resident_mb(pid) > 250] == [], within=2, what="its end"
         )
-        recovery(f"job over its memory ended ({how})", (dead.finished_at - start.at).total_seconds(), within=2 * 2)
+        recovery(f"job over its memory ended ({how})", (dead.finished_at - start.at).total_seconds(), within=2)
 
     assert wait_for(neighbour).attempts == 1
     recovery("growth of the supervisor", processes.resident_mb(worker.pid) - before, within=10, unit="MB")
