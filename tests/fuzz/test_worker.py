@@ -27,7 +27,8 @@ QUICKLY = {
     "BACKOFF_CAP_SECONDS": 0.1,
 }
 LEFT_ALONE = """
-SELECT id, status, run_after, lease_until, lease_epoch, attempts, job_type, last_error FROM jobqueue_job AS job
+SELECT id, status, run_after::text, lease_until::text, lease_epoch, attempts, job_type, last_error
+  FROM jobqueue_job AS job
  WHERE id = ANY (%s)
    AND (status = 1 /* PENDING: nobody has taken it */
         OR status = 5 AND run_after < statement_timestamp() - interval '3 s' /* SCHEDULED: nobody has promoted it */

@@ -47,7 +47,6 @@ def database_default(name: str, value: str) -> Iterator[None]:
             cursor.execute(sql.SQL("ALTER DATABASE {} RESET {}").format(*names))
 
 
-@pytest.mark.short
 @pytest.mark.pooler(**DROPS_OPTIONS)
 def test_a_pooler_is_known_although_the_limits_are_as_asked_for(session: Session, pooler: PgBouncer) -> None:
     """C68: the database's own default happens to be the worker's limit; nothing is prepared all the same."""
