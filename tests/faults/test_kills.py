@@ -24,7 +24,7 @@ from tests.worker.waiting import holds_for, until
 from .measured import Recovery
 
 IN_FLIGHT = 200
-SLOTS = 220  # some jobs end between the last look and the kill
+SLOTS = 260  # some jobs end between the last look and the kill
 TICK_SECONDS = 0.2
 NOISE_SECONDS = 2  # of a machine that runs other things, too
 OFTEN = 1000  # attempts: these jobs are to survive whatever happens to their workers
@@ -104,7 +104,7 @@ def test_a_worker_killed_with_200_jobs_in_flight_loses_none(
     for _ in range(rounds):
         doomed, worker = worker, massacre.start()
         massacre.kill(doomed)
-        massacre.enqueue(IN_FLIGHT)
+        massacre.enqueue(SLOTS)
     worker.ready()
     until(lambda: not Job.objects.filter(status__in=[1, 2, 5]).exists(), within=120, what="the end of all jobs")
 

@@ -102,7 +102,8 @@ def check_all(workers: list[RunningWorker]) -> None:
         assert expected or code in DOCUMENTED_CODES, worker.log
         until(lambda: not worker.tree(), within=2, what=lambda: describe(worker.tree()))  # noqa: B023
         assert worker.may_show_tracebacks or "Traceback" not in worker.log, worker.log[-8000:]
-        assert busiest_second(worker.log) <= 50, worker.log[-8000:]
+        # Receivers that always raise are told of for each job, with their traceback.
+        assert worker.may_show_tracebacks or busiest_second(worker.log) <= 50, worker.log[-8000:]
 
 
 def describe(pids: list[int]) -> str:
