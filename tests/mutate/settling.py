@@ -191,5 +191,5 @@ GUARDS = [
         "{{and row[2] == worker_id}}",
         "storage/test_fences.py::test_a_repeated_settle_after_a_reap_is_refused",
     ),
-    Guard("jobqueue/managers/settling.py", "accepted: epoch", "{{and row[3] == epochs[row[0]}}", FENCES),
+    Guard("jobqueue/managers/settling.py", "accepted: epoch", "{{and row[3] == epochs[row[0]]}}", FENCES),
 ]
