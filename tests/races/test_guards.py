@@ -114,7 +114,7 @@ def test_long_rows_are_taken_in_one_order(name: str, first: Side, second: Side, 
     The first side holds the first long row and wants the others; a fold that had taken one before would be a deadlock.
     """
     factory, _ = FOLDED[name]
-    queues = [f"q{number:02}" for number in range(20)]
+    queues = [f"queue-{number:02}" for number in range(20)]
     moment = JobFactory.create().created_at.replace(minute=0, second=0, microsecond=0) - timedelta(hours=2)
     longs = [factory.create(at=moment, span_seconds=QUARTER, queue=queue) for queue in queues]
     for queue in reversed(queues):
