@@ -15,6 +15,8 @@ from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
+from django.db import DatabaseError
+
 from jobqueue.conf import JobQueueSettings
 from jobqueue.errors import cut_text
 from jobqueue.exceptions import HandlerImportError, UnknownJobType
@@ -42,6 +44,7 @@ SHORT_SECONDS = 0.1
 MOST_UNSETTLED = 1_000  # a settle that cannot keep up must hold the claims back
 MARK_SECONDS, BUSY_SECONDS = 1.0, 0.25
 LONGEST_FINGERPRINT_BYTES = 255
+UNSURE = -1  # no number of connects
 
 
 class Claimed(NamedTuple):
@@ -180,14 +183,37 @@ class Dispatch:
             self._no_learning_before = learnt_at + self.claims.rest_after(learnt_at - began)
             deals = self._deals(free)
         sent = boottime()
-        jobs = [job for deal in deals for job in self.claims.claim(deal.takes, total=deal.total)]
+        jobs: list[ClaimedJob] = []
+        try:
+            for deal in deals:
+                jobs += self.claims.claim(deal.takes, total=deal.total)
+        except DatabaseError as error:
+            self._connects = UNSURE  # a deal of several statements may have leased what is held by nobody
+            if not jobs:
+                raise
+            self._quietly.warning("claim failed in part error=%s", str(error).strip().split("\n")[0])
         held = [Held(job, sent + self._lease.total_seconds()) for job in jobs]
         self._held.add(held)
-        if self._thread.session.connects != self._connects:
-            # A claim whose answer was lost with the connection may have leased rows that nobody works on.
-            leasing.release_strays(run, worker_id=self._worker_id, held=self._held.not_stray())
-            self._connects = self._thread.session.connects
+        self._release_strays()
         return Claimed(held, _fallen_short(deals, jobs), bool(deals), time.monotonic())
+
+    def _release_strays(self) -> None:
+        """Give back what a claim may have leased whose answer was lost with its connection, or by an error halfway.
+
+        Never raises: the jobs just claimed are held, and renewed, so they must reach the main loop. The next claim
+        tries again.
+        """
+        session = self._thread.session
+        connects = session.connects
+        if connects == self._connects:
+            return
+        try:
+            leasing.release_strays(session.run, worker_id=self._worker_id, held=self._held.not_stray())
+        except DatabaseError as error:
+            text = str(error).strip().split("\n")[0]
+            self._quietly.warning("strays not given back yet worker=%s error=%s", self._worker_id, text)
+        else:
+            self._connects = connects
 
     def _claimed(self, result: Claimed | None, error: Exception | None) -> None:
         now = time.monotonic()

@@ -65,6 +65,7 @@ class PgBouncer:
             "auth_file": users,
             "admin_users": self._login["user"],
             "max_client_conn": 500,
+            "query_wait_timeout": 30,  # a client that waits longer is a fault, and pytest's own limit tells less
             "logfile": self._home / "log",
         }
         lines = [f"{name} = {value}" for name, value in (fixed | self.settings).items()]
@@ -146,8 +147,17 @@ class PgBouncer:
             for _ in range(pool):
                 client = psycopg.connect(self.conninfo(database), prepare_threshold=None, application_name="looks")
                 stack.callback(client.close)
-                row = client.execute(STATE).fetchone()  # in a transaction, so that no other client gets this one
+                try:
+                    # In a transaction, so that no other client gets this one.
+                    row = client.execute(STATE).fetchone()
+                except psycopg.OperationalError as error:
+                    raise AssertionError(f"a server connection is not to be had: {self._told()}") from error
                 assert row is not None
                 found[row[0]] = row[1]
         assert len(found) == pool, "each client held a server connection of its own"
         return sorted({each for state in found.values() for each in state})
+
+    def _told(self) -> str:
+        return "\n".join(
+            f"{each}: {row}" for each in ("POOLS", "SERVERS", "CLIENTS") for row in self.admin(f"SHOW {each}")
+        )

@@ -3,10 +3,12 @@
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from datetime import timedelta
 
 import psycopg
 import pytest
 from django.db import connection
+from django.utils import timezone
 
 from jobqueue.models import Attempt, Job
 from jobqueue.outcomes import Outcome
@@ -24,13 +26,13 @@ NO_MORE_FAILING = "DROP TRIGGER probe_fail ON jobqueue_job; DROP FUNCTION probe_
 
 
 @contextmanager
-def failing_finish(condition: str, code: str) -> Iterator[None]:
-    """Have a trigger refuse to finish jobs where the condition holds, with that SQLSTATE."""
+def failing_change(condition: str, code: str) -> Iterator[None]:
+    """Have a trigger refuse to change jobs where the condition holds, with that SQLSTATE."""
     with connection.cursor() as cursor:
         cursor.execute("CREATE SEQUENCE probe_failures")
         cursor.execute(
             "CREATE FUNCTION probe_fail() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
-            f" IF NEW.status = 3 AND {condition} THEN RAISE 'probe fails' USING ERRCODE = '{code}'; END IF;"
+            f" IF {condition} THEN RAISE 'probe fails' USING ERRCODE = '{code}'; END IF;"
             " RETURN NEW; END $$"
         )
         cursor.execute(
@@ -47,7 +49,7 @@ def test_a_finish_that_fails_is_written_again(
     launch: Launch, enqueue: Enqueue, wait_for: WaitFor, effects: Effects
 ) -> None:
     """C19: two serialization failures at the finish; the job ran once, and well."""
-    with failing_finish("nextval('probe_failures') <= 2", "40001"):
+    with failing_change("NEW.status = 3 AND nextval('probe_failures') <= 2", "40001"):
         launch("--processes", "1")
         done = wait_for(enqueue("mark"))
 
@@ -59,7 +61,7 @@ def test_a_finish_that_the_project_refuses_holds_up_no_other(
     launch: Launch, enqueue: Enqueue, wait_for: WaitFor, effects: Effects
 ) -> None:
     """C19: a trigger of the project's raises for one job; it alone waits until somebody has mended that."""
-    with failing_finish("NEW.priority = 99", "P0001"):
+    with failing_change("NEW.status = 3 AND NEW.priority = 99", "P0001"):
         launch("--processes", "1")
         refused = enqueue("mark", _priority=99)
         others = [enqueue("ok") for _ in range(40)]
@@ -218,3 +220,43 @@ def test_garbage_on_the_channel_is_ignored(launch: Launch, enqueue: Enqueue, gar
 
     assert {job.outcome for job in done} == {Outcome.DONE}
     assert worker.log.count("\n") < 15, worker.log
+
+
+def test_jobs_claimed_while_strays_cannot_be_given_back_run_all_the_same(
+    launch: Launch, enqueue: Enqueue, wait_for: WaitFor, make_job: Enqueue
+) -> None:
+    """C25: the look for claims whose answer was lost fails after a reconnect; it held up what was claimed before it."""
+    worker = launch("--processes", "1")
+    with failing_change("OLD.status = 2 AND NEW.status = 1", "P0001"):
+        stray = make_job(
+            job_type="probe.ok",
+            status=Status.RUNNING,
+            worker_id=worker.worker_id,
+            lease_epoch=1,
+            attempts=1,
+            lease_until=timezone.now() + timedelta(hours=1),
+        )
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE %s",
+                ["jobqueue dispatch %"],
+            )
+        assert wait_for(enqueue("mark")).attempts == 1
+        assert wait_for(enqueue("mark")).attempts == 1
+        assert "strays not given back yet" in worker.log
+
+    assert (wait_for(stray).lease_epoch, stray.attempts) == (2, 1)
+
+
+def test_what_was_claimed_before_another_queues_claim_failed_runs(
+    launch: Launch, enqueue: Enqueue, wait_for: WaitFor
+) -> None:
+    """C25: one claim is several statements where slots are reserved; a queue that cannot be claimed stops no other."""
+    with failing_change("NEW.status = 2 AND NEW.queue = 'b'", "57014"):
+        other = enqueue("mark", _queue="b")
+        job = enqueue("mark", _queue="a")
+        worker = launch("--processes", "2", "--queues", "a:1,b")
+        assert wait_for(job).attempts == 1
+        worker.says("claim failed in part")
+
+    assert wait_for(other).attempts == 1
