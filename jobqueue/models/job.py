@@ -60,6 +60,9 @@ class Job(models.Model):
     cost_last = models.DecimalField(_("cost of the last attempt"), max_digits=20, decimal_places=8, db_default=0)
     cpu_seconds = models.FloatField(_("CPU seconds"), null=True, blank=True)
     peak_memory_bytes = models.BigIntegerField(_("peak memory"), null=True, blank=True)
+    # What the attempt under way has cost so far: charged by the reaper where its worker dies before it settles.
+    open_costs = ReadableJSONField(_("costs of the attempt under way"), null=True, blank=True)
+    trace_context = models.TextField(_("trace context"), null=True, blank=True)
     created_at = InstantField(_("created"), db_default=StatementTimestamp())
     updated_at = InstantField(_("updated"), db_default=StatementTimestamp())
 
