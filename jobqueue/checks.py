@@ -15,8 +15,9 @@ from django.core.checks import CheckMessage, Error, register
 from django.core.exceptions import ImproperlyConfigured
 from django.db import connections, router
 
+from . import tracing
 from .conf import JobQueueSettings, get_settings, problems
-from .exceptions import ConfigurationError
+from .exceptions import ConfigurationError, JobQueueError
 from .notifiers import load_notifiers
 from .registry import registry
 
@@ -112,6 +113,35 @@ def check_time_zone(**_kwargs: Any) -> list[CheckMessage]:
     ]
 
 
+@register(TAG)
+def check_tracing(**_kwargs: Any) -> list[CheckMessage]:
+    """Report tracing without OpenTelemetry: the first enqueue would fail."""
+    settings = _settings()
+    if settings is None or not settings.TRACING or tracing.is_installed():
+        return []
+    hint = "pip install 'jobqueue[otel]', or turn JOBQUEUE['TRACING'] off"
+    return [Error("JOBQUEUE['TRACING'] needs OpenTelemetry", hint=hint, id="jobqueue.E012")]
+
+
+@register(TAG)
+def check_alerts(**_kwargs: Any) -> list[CheckMessage]:
+    """Report variables of alert rules that cannot be read, and webhooks that no alert could be sent to."""
+    # This module is imported wherever Django starts, children of a worker too, which need none of that floor.
+    from .ops.alert_rules import environment_problems  # noqa: PLC0415
+    from .ops.alert_sending import deliverable  # noqa: PLC0415
+
+    settings = _settings()
+    if settings is None:
+        return []
+    found = environment_problems()
+    for hook in settings.ALERT_WEBHOOKS:
+        try:
+            deliverable(hook)
+        except JobQueueError as error:
+            found.append(f"JOBQUEUE['ALERT_WEBHOOKS']: {error}")
+    return [Error(text, id="jobqueue.E013") for text in found]
+
+
 @register(HANDLERS_TAG)
 def check_handlers(**_kwargs: Any) -> list[CheckMessage]:
     """Report job types declared twice, modules that cannot be imported, and limits of unknown job types."""
@@ -122,11 +152,28 @@ def check_handlers(**_kwargs: Any) -> list[CheckMessage]:
         else:
             found.append(_import_warning(problem.subject, problem.text))
     settings = _settings()
-    unknown = sorted(name for name in (settings.LIMITS if settings else ()) if name not in registry)
-    return found + [
-        checks.Warning(f"JOBQUEUE['LIMITS'] names {name!r}, which no handler has", id="jobqueue.W011")
-        for name in unknown
-    ]
+    return (
+        found
+        + [
+            checks.Warning(f"JOBQUEUE[{key!r}] names {name!r}, which no handler has", id="jobqueue.W011")
+            for key in ("LIMITS", "RATES")
+            for name in sorted(getattr(settings, key, ()))
+            if name not in registry and (key, name) != ("RATES", "*")
+        ]
+        + [
+            checks.Warning(f"JOBQUEUE['BUDGETS'][{budget.name!r}] is of {budget.job_type!r}, {why}", id="jobqueue.W011")
+            for budget in (settings.BUDGETS.values() if settings else ())
+            if budget.job_type and (why := _no_type_of_costs(budget.job_type))
+        ]
+    )
+
+
+def _no_type_of_costs(job_type: str) -> str:
+    """Return why no cost is ever booked under this name, empty where some may be."""
+    if job_type not in registry:
+        return "which no handler has"
+    name = registry.get(job_type).name
+    return "" if name == job_type else f"an alias: costs are booked under {name!r}"
 
 
 def _import_warning(module: str, text: str) -> CheckMessage:

@@ -10,17 +10,25 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from datetime import timedelta
+from decimal import Decimal
 from functools import cache
 from typing import Any, Final, NamedTuple
 
 from django.conf import settings as django_settings
 from django.core.signals import setting_changed
 
+from .budgets import BudgetTerms
 from .exceptions import ConfigurationError
 from .limits import MB, Limits, merge_values
 from .rules import RULES
 
 _DAY: Final = 86_400
+
+SECRET_PATTERNS: Final = (
+    *("passw", "passphrase", "pwd", "secret", "token(?!iz)(?!error)", "api[._-]?key", "access[._-]?key"),
+    *("private[._-]?key", "signing[._-]?key", "authorization", "(?<![a-z])auth(?![a-z])", "cookie", "credential"),
+    *("session[._-]?id", "signature", "jwt", "csrf"),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +58,7 @@ class JobQueueSettings:
     RETENTION_DONE_SECONDS: float | None = 7 * _DAY  # None: kept
     RETENTION_CANCELLED_SECONDS: float | None = 7 * _DAY
     RETENTION_DEAD_SECONDS: float | None = None
+    RETENTION_STATISTICS_SECONDS: float | None = 396 * _DAY  # of statistics, costs, counters and incidents: 13 months
     NOTIFY: bool = True
     LISTEN_DSN: str | None = None
     PREPARED: bool = True
@@ -59,9 +68,36 @@ class JobQueueSettings:
     NOTIFIERS: tuple[str, ...] = ("jobqueue.notifiers.LogNotifier",)
     COST_UNITS: tuple[str, ...] = ("USD",)
     COST_PATH: str = "metrics.cost.total_usd"
+    COST_REFUND_MAX: Decimal = Decimal(0)  # of one call of add_cost()
+    RATES: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # by job type, "*" for those without
+    BUDGETS: Mapping[str, BudgetTerms] = field(default_factory=dict)  # by name
+    # Names whose values are hidden in messages and on pages; found anywhere in a name, upper and lower case alike.
+    SECRET_PATTERNS: tuple[str, ...] = SECRET_PATTERNS
+    ALERTS: Mapping[str, Any] = field(default_factory=dict)
+    ALERT_SECONDS: float = 10
+    ALERT_EMAILS: tuple[str, ...] = ()
+    # Not shown by repr(): the address of a chat's hook is all that one needs to write there.
+    ALERT_WEBHOOKS: tuple[str | Mapping[str, Any], ...] = field(default=(), repr=False)
+    ALERT_LINK: str | None = None
     DATABASE: str | None = None  # None: where the router sends jobs
     UNKNOWN_TYPE_RETRY_SECONDS: float = 5
     UNKNOWN_TYPE_DEAD_SECONDS: float = 600
+    OPS_TOKEN: str | None = field(default=None, repr=False)  # of a bearer; None: staff only
+    HEALTH_OPEN: bool = False
+    READY_CLAIM_SECONDS: float = 60
+    READY_NEEDS_WORKER: bool = False
+    TRACING: bool = False
+    # Not shown by repr(): a debug page or a log line with the settings must not hold them.
+    WEBHOOK_SECRETS: Mapping[str, tuple[str, ...]] = field(default_factory=dict, repr=False)
+    WEBHOOK_ALLOW: tuple[str, ...] = ()
+    WEBHOOK_HTTP: bool = False
+    WEBHOOK_MAX_BYTES: int = 256 * 1024
+    WEBHOOK_CONNECT_SECONDS: float = 5
+    WEBHOOK_READ_SECONDS: float = 15
+    WEBHOOK_TOTAL_SECONDS: float = 30
+    WEBHOOK_PER_HOST: int = 4
+    MAIL_QUEUE: str = "jobqueue"
+    MAIL_BACKEND: str | None = None  # None: EMAIL_BACKEND, or SMTP where that is JobQueueEmailBackend
 
     @property
     def lease(self) -> timedelta:
@@ -89,6 +125,7 @@ class JobQueueSettings:
 
 
 _NAMES: Final = frozenset(setting.name for setting in fields(JobQueueSettings))
+_SECRET: Final = frozenset(setting.name for setting in fields(JobQueueSettings) if not setting.repr)
 
 
 def build(values: Mapping[str, object]) -> JobQueueSettings:
@@ -106,7 +143,9 @@ def _checked(values: Mapping[str, object]) -> dict[str, Any]:
         try:
             checked[key] = RULES[key](value)
         except ValueError as error:
-            raise ConfigurationError(f"JOBQUEUE[{key!r}] = {value!r}: {error}") from error
+            shown = "…" if key in _SECRET else repr(value)
+            # Without its cause where that is secret: a traceback prints it as well.
+            raise ConfigurationError(f"JOBQUEUE[{key!r}] = {shown}: {error}") from (None if key in _SECRET else error)
     return checked
 
 
@@ -181,6 +220,14 @@ def _fatal_problems(settings: JobQueueSettings) -> Iterator[Problem]:
             f"({settings.UNKNOWN_TYPE_RETRY_SECONDS:g}): a job of a type not deployed yet would get no second look"
         )
         yield Problem(text, fatal=True)
+    for name, budget in settings.BUDGETS.items():
+        if budget.unit not in settings.COST_UNITS:
+            text = f"BUDGETS[{name!r}] is in {budget.unit!r}, which COST_UNITS {settings.COST_UNITS!r} does not name"
+            yield Problem(text, fatal=True)
+    for name, rate in settings.RATES.items():
+        if rate["unit"] is not None and rate["unit"] not in settings.COST_UNITS:
+            text = f"RATES[{name!r}] is in {rate['unit']!r}, which COST_UNITS {settings.COST_UNITS!r} does not name"
+            yield Problem(text, fatal=True)
 
 
 def _doubtful_problems(settings: JobQueueSettings) -> Iterator[Problem]:
@@ -199,6 +246,17 @@ def _doubtful_problems(settings: JobQueueSettings) -> Iterator[Problem]:
             f"STUCK_AFTER_SECONDS ({settings.STUCK_AFTER_SECONDS:g}) is below DEADLINE_SECONDS "
             f"({settings.DEADLINE_SECONDS:g}) and has no effect: a run may last that long without being stuck"
         )
+        yield Problem(text, fatal=False)
+    beat = min(10.0, lease_seconds / 6)
+    if 2 * beat > settings.READY_CLAIM_SECONDS:
+        text = (
+            f"READY_CLAIM_SECONDS ({settings.READY_CLAIM_SECONDS:g}) is below two heartbeats ({2 * beat:g} s): workers "
+            "that are well would look as if they hung"
+        )
+        yield Problem(text, fatal=False)
+    kept = settings.RETENTION_STATISTICS_SECONDS
+    if kept is not None and kept < 31 * _DAY and any(budget.per == "month" for budget in settings.BUDGETS.values()):
+        text = f"RETENTION_STATISTICS_SECONDS ({kept:g}) is less than a month: a budget by the month forgets its costs"
         yield Problem(text, fatal=False)
     if settings.LISTEN_DSN is not None and not settings.NOTIFY:
         yield Problem("LISTEN_DSN is set but NOTIFY is off: nobody sends what it listens for", fatal=False)

@@ -81,11 +81,16 @@ def fingerprint(error_class: str, text: str, frame: str = "") -> str:
 
     ``frame`` is where it happened, as "module:function"; line numbers would change with every release.
     """
+    key = f"{error_class}\n{normal_message(text)}\n{frame}"
+    return hashlib.sha256(key.encode(errors="backslashreplace")).hexdigest()[:16]
+
+
+def normal_message(text: str) -> str:
+    """Return the head of a message as its fingerprint takes it, on one line: <n>, <uuid>, <text> … for what varies."""
     message = text[:_FINGERPRINT_CHARS]
     for pattern, placeholder in _PLACEHOLDERS:
         message = pattern.sub(placeholder, message)
-    key = f"{error_class}\n{message.strip()}\n{frame}"
-    return hashlib.sha256(key.encode(errors="backslashreplace")).hexdigest()[:16]
+    return message.strip()
 
 
 def clean_text(text: str) -> str:

@@ -1,13 +1,14 @@
 """Every error the package raises, what a handler raises to steer its job, and what stops a handler.
 
-Three families. ``JobQueueError``: something was refused or went wrong. ``Retry``, ``Snooze`` and ``Discard``: a
-handler raises them to say what becomes of its job. ``JobStopped``: the worker raises them inside a handler that has
+Three families. ``JobQueueError``: something was refused or went wrong. ``Retry``, ``Snooze``, ``Discard`` and ``Dead``:
+a handler raises them to say what becomes of its job. ``JobStopped``: the worker raises them inside a handler that has
 to end now; they are BaseExceptions, so that a handler's ``except Exception`` does not swallow the order to stop.
 """
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from django.core.exceptions import ImproperlyConfigured
@@ -78,6 +79,20 @@ class InvalidName(JobQueueError, ValueError):
     """A queue name, job type, key or owner breaks its rule: nothing was enqueued."""
 
 
+class BudgetSpent(JobQueueError):
+    """A budget that refuses enqueues is spent: nothing was enqueued, and nothing of it will be before ``resumes_at``.
+
+    ``spent`` is the sum as maintenance last saw it, up to a tick old; both amounts are in ``unit``.
+    """
+
+    def __init__(self, budget: str, spent: Decimal, amount: Decimal, unit: str, resumes_at: datetime) -> None:
+        super().__init__(
+            f"budget {budget} is spent, {spent.normalize():f} of {amount.normalize():f} {unit}: "
+            f"nothing was enqueued, its jobs are refused until {resumes_at.isoformat(timespec='minutes')}"
+        )
+        self.budget, self.spent, self.amount, self.unit, self.resumes_at = budget, spent, amount, unit, resumes_at
+
+
 class LeaseLost(JobQueueError):
     """Another worker owns the job now: drop the result, do not retry."""
 
@@ -112,6 +127,24 @@ class JobCrashed(JobQueueError):
 
 class ConfigurationError(JobQueueError, ImproperlyConfigured):
     """A setting has a value that cannot work."""
+
+
+class InvalidWebhook(JobQueueError, ValueError):
+    """A webhook's URL, event, data, headers or secret cannot work: nothing was enqueued or sent."""
+
+
+class WebhookError(JobQueueError):
+    """A webhook was not accepted. ``permanent``: no later attempt can succeed, else it may.
+
+    ``status`` is the answer's, None where there was none; ``retry_after`` is how long the other side asked to be left
+    alone.
+    """
+
+    def __init__(
+        self, text: str, *, permanent: bool, status: int | None = None, retry_after: timedelta | None = None
+    ) -> None:
+        super().__init__(text)
+        self.permanent, self.status, self.retry_after = permanent, status, retry_after
 
 
 def _as_delay(value: timedelta | float) -> timedelta:
@@ -149,6 +182,14 @@ class Discard(Exception):
 
     def __init__(self, reason: str = "") -> None:
         super().__init__(reason or "discarded by the handler")
+        self.reason = reason
+
+
+class Dead(Exception):
+    """Raised by a handler: no further attempt can succeed, the job becomes a dead letter at once, for people to see."""
+
+    def __init__(self, reason: str = "") -> None:
+        super().__init__(reason or "given up by the handler")
         self.reason = reason
 
 

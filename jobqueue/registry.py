@@ -48,6 +48,8 @@ class Registry:
         self._loading = self._loaded = False
         #: The text of the error by the module that could not be imported.
         self.failed: dict[str, str] = {}
+        #: In a process that runs no code of the project, the worker's supervisor: what another one knows of the types.
+        self.told: PolicyTable | None = None
 
     def add(self, handler: Handler) -> None:
         """Register a handler; a second one of the same name is left out and reported by problems()."""
@@ -98,6 +100,11 @@ class Registry:
     def names(self) -> list[str]:
         """Return all job types, sorted, without aliases."""
         return [handler.name for handler in self]
+
+    def durations(self) -> dict[str, float]:
+        """Return the longest run in seconds by job type, without aliases; imports nothing where it was `told`."""
+        policies = self if self.told is None else self.told.policies.values()
+        return {policy.name: policy.limits.duration or 0 for policy in policies}
 
     def problems(self) -> list[RegistryProblem]:
         """Return duplicates and modules that cannot be imported."""
@@ -195,6 +202,11 @@ class PolicyTable:
         if policy is None:
             raise unknown_type(job_type, self.withdrawn, self.failed)
         return policy
+
+    def home_queue(self, job_type: str) -> str | None:
+        """Return the queue that a job type is declared for, None for one that is not known."""
+        policy = self.policies.get(job_type)
+        return None if policy is None else policy.queue
 
     def names(self) -> list[str]:
         """Return all job types, sorted, without aliases."""

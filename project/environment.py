@@ -5,6 +5,7 @@ import json
 import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
@@ -49,6 +50,8 @@ def _reader(kind: type) -> Callable[[str], Any]:
         return _boolean
     if kind in (int, float, str):
         return kind
+    if kind is Decimal:
+        return _decimal
     if issubclass(kind, Mapping):
         return _mapping
     if issubclass(kind, Sequence):
@@ -63,6 +66,13 @@ def _boolean(text: str) -> bool:
     if word in ("false", "off", "no", "n", "0"):
         return False
     raise ValueError(text)
+
+
+def _decimal(text: str) -> Decimal:
+    try:
+        return Decimal(text.strip())
+    except InvalidOperation:
+        raise ValueError(text) from None
 
 
 def _mapping(text: str) -> dict[str, Any]:

@@ -37,7 +37,7 @@ class Migration(migrations.Migration):
             options={
                 "verbose_name": "alert rule",
                 "verbose_name_plural": "alert rules",
-                "permissions": [("manage_alerts", "Can change and mute alerts")],
+                "permissions": [("manage_alert", "Can change and mute alerts")],
                 "default_permissions": (),
             },
         ),
@@ -52,6 +52,7 @@ class Migration(migrations.Migration):
                 ("spent", models.DecimalField(decimal_places=8, max_digits=30, verbose_name="spent")),
                 ("level", models.SmallIntegerField(db_default=0, verbose_name="level")),
                 ("refuses", models.BooleanField(db_default=False, verbose_name="enqueues refused")),
+                ("pauses", models.BooleanField(db_default=False, verbose_name="queue paused")),
                 (
                     "updated_at",
                     models.DateTimeField(
@@ -85,6 +86,23 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
+            name="Tick",
+            fields=[
+                ("name", models.TextField(primary_key=True, serialize=False, verbose_name="name")),
+                (
+                    "at",
+                    models.DateTimeField(
+                        db_default=jobqueue.models.expressions.StatementTimestamp(), verbose_name="time"
+                    ),
+                ),
+            ],
+            options={
+                "verbose_name": "tick",
+                "verbose_name_plural": "ticks",
+                "default_permissions": (),
+            },
+        ),
+        migrations.CreateModel(
             name="Queue",
             fields=[
                 ("name", models.TextField(primary_key=True, serialize=False, verbose_name="name")),
@@ -106,8 +124,16 @@ class Migration(migrations.Migration):
             options={
                 "verbose_name": "queue",
                 "verbose_name_plural": "queues",
+                "permissions": [("manage_queue", "Can pause and resume queues")],
                 "default_permissions": (),
             },
+        ),
+        migrations.AddField(
+            model_name="action",
+            name="subject",
+            field=models.TextField(
+                blank=True, db_default="", help_text="queue:NAME where it was no job.", verbose_name="of what"
+            ),
         ),
         migrations.AddField(
             model_name="job",
@@ -154,6 +180,11 @@ class Migration(migrations.Migration):
         ),
         migrations.AddField(
             model_name="worker",
+            name="counts_batch",
+            field=models.BigIntegerField(db_default=0, verbose_name="batches of counts written"),
+        ),
+        migrations.AddField(
+            model_name="worker",
             name="gauges",
             field=models.JSONField(db_default=[], verbose_name="gauges"),
         ),
@@ -161,6 +192,13 @@ class Migration(migrations.Migration):
             model_name="worker",
             name="jobs_ended",
             field=models.BigIntegerField(db_default=0, verbose_name="attempts ended"),
+        ),
+        migrations.AddField(
+            model_name="worker",
+            name="jobs_per_second",
+            field=models.FloatField(
+                help_text="Over the last minute.", null=True, verbose_name="attempts ended a second"
+            ),
         ),
         migrations.AddField(
             model_name="worker",
@@ -233,18 +271,18 @@ class Migration(migrations.Migration):
                 ("calm_since", models.DateTimeField(null=True, verbose_name="calm since")),
                 ("fired_at", models.DateTimeField(null=True, verbose_name="fired")),
                 ("resolved_at", models.DateTimeField(null=True, verbose_name="resolved")),
-                (
-                    "told",
-                    models.BooleanField(
-                        db_default=False, help_text="Whether its firing message was sent.", verbose_name="told"
-                    ),
-                ),
+                ("untold", models.BooleanField(db_default=False, verbose_name="has a message to be sent")),
+                ("fired_told_at", models.DateTimeField(null=True, verbose_name="firing told")),
+                ("resolved_told_at", models.DateTimeField(null=True, verbose_name="resolved told")),
             ],
             options={
                 "verbose_name": "incident",
                 "verbose_name_plural": "incidents",
                 "default_permissions": ("view",),
-                "indexes": [models.Index(fields=["-broken_since"], name="jobqueue_incident_recent")],
+                "indexes": [
+                    models.Index(fields=["-broken_since"], name="jobqueue_incident_recent"),
+                    models.Index(condition=models.Q(("untold", True)), fields=["id"], name="jobqueue_incident_untold"),
+                ],
                 "constraints": [
                     models.UniqueConstraint(
                         condition=models.Q(("state__in", (1, 2))),

@@ -1,7 +1,7 @@
 """The tables of jobqueue: jobs, attempts, workers, queues; statistics, costs, budgets, counters; alerts; actions."""
 
 from .action import Action
-from .alerts import AlertRule, Incident
+from .alerts import AlertRule, Incident, Tick
 from .attempt import Attempt
 from .budget import Budget
 from .console import DeadLetter, StuckJob
@@ -25,5 +25,6 @@ __all__ = [
     "Queue",
     "Stat",
     "StuckJob",
+    "Tick",
     "Worker",
 ]

@@ -1,4 +1,4 @@
-"""What people did to jobs: who, what, why, to which."""
+"""What people did to jobs and queues: who, what, why, to which."""
 
 from django.contrib.postgres.fields import ArrayField
 from django.contrib.postgres.indexes import GinIndex
@@ -6,6 +6,7 @@ from django.db import models
 from django.utils.translation import gettext_lazy as _
 
 from .expressions import StatementTimestamp
+from .readable import ReadableJSONField
 
 
 class Action(models.Model):
@@ -17,6 +18,10 @@ class Action(models.Model):
     action = models.TextField(_("action"))
     reason = models.TextField(_("reason"), blank=True, db_default="")
     job_ids = ArrayField(models.BigIntegerField(), verbose_name=_("jobs"))
+    subject = models.TextField(_("of what"), blank=True, db_default="", help_text=_("queue:NAME where it was no job."))
+
+    # Of an edit {"payload": {"from": …, "to": …}}, of a clone {"of": id, "clone": id}; as secret as the payloads are.
+    detail = ReadableJSONField(_("detail"), null=True, blank=True)
 
     class Meta:
         verbose_name = _("action")
@@ -25,4 +30,4 @@ class Action(models.Model):
         indexes = [GinIndex(fields=["job_ids"], name="jobqueue_action_jobs")]
 
     def __str__(self) -> str:
-        return f"{self.actor}: {self.action} {len(self.job_ids)} jobs"
+        return f"{self.actor}: {self.action} {self.subject or f'{len(self.job_ids)} jobs'}"

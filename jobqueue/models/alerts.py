@@ -23,7 +23,7 @@ class AlertRule(models.Model):
         verbose_name = _("alert rule")
         verbose_name_plural = _("alert rules")
         default_permissions = ()
-        permissions = [("manage_alerts", _("Can change and mute alerts"))]
+        permissions = [("manage_alert", _("Can change and mute alerts"))]
 
     def __str__(self) -> str:
         return self.name
@@ -51,7 +51,10 @@ class Incident(models.Model):
     calm_since = models.DateTimeField(_("calm since"), null=True)
     fired_at = models.DateTimeField(_("fired"), null=True)
     resolved_at = models.DateTimeField(_("resolved"), null=True)
-    told = models.BooleanField(_("told"), db_default=False, help_text=_("Whether its firing message was sent."))
+    # Messages that somebody has yet to send: found by an index of its own, which is empty nearly always.
+    untold = models.BooleanField(_("has a message to be sent"), db_default=False)
+    fired_told_at = models.DateTimeField(_("firing told"), null=True)
+    resolved_told_at = models.DateTimeField(_("resolved told"), null=True)
 
     class Meta:
         verbose_name = _("incident")
@@ -62,7 +65,25 @@ class Incident(models.Model):
                 fields=["rule", "subject"], condition=models.Q(state__in=(1, 2)), name="jobqueue_incident_open"
             )
         ]
-        indexes = [models.Index(fields=["-broken_since"], name="jobqueue_incident_recent")]
+        indexes = [
+            models.Index(fields=["-broken_since"], name="jobqueue_incident_recent"),
+            models.Index(fields=["id"], condition=models.Q(untold=True), name="jobqueue_incident_untold"),
+        ]
 
     def __str__(self) -> str:
         return f"{self.rule} {self.subject}".strip()
+
+
+class Tick(models.Model):
+    """When something that is done once for all workers was last done; whoever comes first does it."""
+
+    name = models.TextField(_("name"), primary_key=True)
+    at = models.DateTimeField(_("time"), db_default=StatementTimestamp())
+
+    class Meta:
+        verbose_name = _("tick")
+        verbose_name_plural = _("ticks")
+        default_permissions = ()
+
+    def __str__(self) -> str:
+        return self.name

@@ -17,6 +17,7 @@ class Budget(models.Model):
     spent = models.DecimalField(_("spent"), max_digits=30, decimal_places=8)
     level = models.SmallIntegerField(_("level"), db_default=0)
     refuses = models.BooleanField(_("enqueues refused"), db_default=False)
+    pauses = models.BooleanField(_("queue paused"), db_default=False)
     updated_at = models.DateTimeField(_("updated"), db_default=StatementTimestamp())
 
     class Meta:

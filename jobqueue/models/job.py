@@ -78,6 +78,8 @@ class Job(models.Model):
             ("cancel_job", _("Can cancel jobs")),
             ("release_job", _("Can release stuck jobs")),
             ("view_costs", _("Can view costs")),
+            ("view_payload", _("Can see hidden values of payloads")),
+            ("edit_payload", _("Can edit payloads")),
         ]
         constraints = [
             models.UniqueConstraint(
@@ -110,6 +112,7 @@ class Job(models.Model):
                 condition=models.Q(status=Status.DEAD, dedupe_key__isnull=False),
                 name="jobqueue_job_dead_key",
             ),
+            models.Index(fields=["cost_total", "id"], condition=models.Q(cost_total__gt=0), name="jobqueue_job_cost"),
         ]
 
     def __str__(self) -> str:

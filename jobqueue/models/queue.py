@@ -17,6 +17,7 @@ class Queue(models.Model):
         verbose_name = _("queue")
         verbose_name_plural = _("queues")
         default_permissions = ()
+        permissions = [("manage_queue", _("Can pause and resume queues"))]
 
     def __str__(self) -> str:
         return self.name

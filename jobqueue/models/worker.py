@@ -23,10 +23,12 @@ class Worker(models.Model):
     heartbeat_at = models.DateTimeField(_("heartbeat"), db_default=StatementTimestamp())
     claimed_at = models.DateTimeField(_("last good claim"), null=True)
     jobs_ended = models.BigIntegerField(_("attempts ended"), db_default=0)
+    jobs_per_second = models.FloatField(_("attempts ended a second"), null=True, help_text=_("Over the last minute."))
     memory_bytes = models.BigIntegerField(_("memory"), null=True, help_text=_("Of its processes together."))
     clock_skew_seconds = models.FloatField(_("clock ahead by"), null=True)
     listening = models.BooleanField(_("hears notifications"), null=True)
     gauges = models.JSONField(_("gauges"), db_default=[])
+    counts_batch = models.BigIntegerField(_("batches of counts written"), db_default=0)
     stopping = models.BooleanField(_("stopping"), db_default=False)
     idle_since = models.DateTimeField(
         _("idle since"), null=True, help_text=_("Set while it sleeps and wants to be woken.")

@@ -1,5 +1,6 @@
 """System checks: each mistake has a number, and sound settings have none."""
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -10,7 +11,7 @@ from django.core.management import call_command
 from django.db import connections
 from pytest_django import Settings
 
-from jobqueue import checks
+from jobqueue import checks, tracing
 from jobqueue.registry import Registry
 
 SQLITE = {"ENGINE": "django.db.backends.sqlite3", "NAME": ":memory:"}
@@ -108,6 +109,44 @@ def test_a_contradiction_that_only_delays_is_a_warning(settings: Settings) -> No
     (message,) = checks.check_settings()
 
     assert (message.id, message.level) == ("jobqueue.W004", django_checks.WARNING)
+
+
+def test_a_bound_for_claims_below_two_heartbeats_is_a_warning(settings: Settings) -> None:
+    settings.JOBQUEUE = {"READY_CLAIM_SECONDS": 19.9}
+    assert ids(checks.check_settings()) == ["jobqueue.W004"]
+
+    settings.JOBQUEUE = {"READY_CLAIM_SECONDS": 20}
+    assert ids(checks.check_settings()) == []
+
+
+def test_tracing_without_opentelemetry_is_an_error(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert checks.check_tracing() == []
+    settings.JOBQUEUE = {"TRACING": True}
+    assert checks.check_tracing() == []
+
+    monkeypatch.setitem(sys.modules, "opentelemetry", None)
+    tracing._api.cache_clear()
+    try:
+        (message,) = checks.check_tracing()
+    finally:
+        tracing._api.cache_clear()
+
+    assert (message.id, message.hint) == (
+        "jobqueue.E012",
+        "pip install 'jobqueue[otel]', or turn JOBQUEUE['TRACING'] off",
+    )
+
+
+@pytest.mark.parametrize(
+    "token", ["", "short", "with a space in it ok", "sixteen-characté", 1234567890123456, b"0123456789abcdef"]
+)
+def test_a_token_that_could_be_guessed_or_sent_by_no_header_is_refused(settings: Settings, token: Any) -> None:
+    settings.JOBQUEUE = {"OPS_TOKEN": token}
+
+    (message,) = checks.check_settings()
+
+    assert message.id == "jobqueue.E003"
+    assert str(token) not in message.msg or not token
 
 
 def test_with_wrong_settings_the_other_checks_still_run(settings: Settings) -> None:
@@ -271,6 +310,20 @@ def test_limits_of_a_type_that_no_handler_has_are_a_warning(settings: Settings) 
     assert message.msg == "JOBQUEUE['LIMITS'] names 'no.such', which no handler has"
 
 
+@pytest.mark.parametrize(
+    ("job_type", "why"),
+    [("no.such", "which no handler has"), ("probe.works_of_old", "an alias: costs are booked under 'probe.works'")],
+)
+def test_a_budget_that_no_cost_is_ever_booked_on_is_a_warning(settings: Settings, job_type: str, why: str) -> None:
+    terms = {"amount": "1", "per": "day"}
+    settings.JOBQUEUE = {"BUDGETS": {"lost": {**terms, "job_type": job_type}, "b": {**terms, "job_type": "probe.ok"}}}
+
+    (message,) = checks.check_handlers()
+
+    assert (message.id, message.level) == ("jobqueue.W011", django_checks.WARNING)
+    assert message.msg == f"JOBQUEUE['BUDGETS']['lost'] is of {job_type!r}, {why}"
+
+
 def test_a_notifier_that_cannot_be_loaded_is_an_error(settings: Settings) -> None:
     settings.JOBQUEUE = {"NOTIFIERS": ["no.such"]}
 
@@ -278,3 +331,34 @@ def test_a_notifier_that_cannot_be_loaded_is_an_error(settings: Settings) -> Non
 
     assert (message.id, message.level) == ("jobqueue.E010", django_checks.ERROR)
     assert "no.such" in message.msg
+
+
+def test_a_variable_of_an_alert_rule_that_cannot_be_read_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JOBQUEUE_ALERT_DEAD_1H", "many")
+
+    (message,) = checks.check_alerts()
+
+    assert (message.id, message.level) == ("jobqueue.E013", django_checks.ERROR)
+    assert "JOBQUEUE_ALERT_DEAD_1H='many' is not a number" in message.msg
+
+
+@pytest.mark.parametrize(
+    ("hook", "words"),
+    [
+        ("http://ops.example.org/x", "https"),
+        ({"url": "https://ops.example.org/x", "secret": "nobody"}, "no secret named 'nobody'"),
+        ("https://user:pass@ops.example.org/x", "JOBQUEUE"),
+    ],
+)
+def test_a_webhook_that_no_alert_could_be_sent_to_is_an_error(settings: Settings, hook: Any, words: str) -> None:
+    settings.JOBQUEUE = {"ALERT_WEBHOOKS": [hook]}
+
+    (message,) = checks.check_alerts()
+
+    assert (message.id, words in message.msg) == ("jobqueue.E013", True)
+
+
+def test_webhooks_of_alerts_that_can_be_reached_are_fine(settings: Settings) -> None:
+    settings.JOBQUEUE = {"ALERT_WEBHOOKS": ["https://ops.example.org/x"]}
+
+    assert checks.check_alerts() == []

@@ -244,6 +244,10 @@ def test_what_breaks_a_promise_is_fatal(changes: dict[str, Any], words: str) -> 
         ({"MAINTENANCE_SECONDS": 300}, "MAINTENANCE_SECONDS (300 s) is not below LEASE_SECONDS (120 s)"),
         ({"STUCK_AFTER_SECONDS": 200}, "STUCK_AFTER_SECONDS (200) is below DEADLINE_SECONDS (300)"),
         ({"LISTEN_DSN": "host=db", "NOTIFY": False}, "LISTEN_DSN is set but NOTIFY is off"),
+        (
+            {"RETENTION_STATISTICS_SECONDS": 86_400, "BUDGETS": {"all": {"amount": "1", "per": "month"}}},
+            "RETENTION_STATISTICS_SECONDS (86400) is less than a month",
+        ),
     ],
 )
 def test_what_only_delays_is_a_warning(changes: dict[str, Any], words: str) -> None:

@@ -9,10 +9,12 @@ from django.core.exceptions import ImproperlyConfigured
 from jobqueue import exceptions
 from jobqueue.exceptions import (
     ConfigurationError,
+    Dead,
     Discard,
     HandlerImportError,
     InvalidName,
     InvalidTransition,
+    InvalidWebhook,
     JobCancelled,
     JobDeadlineExceeded,
     JobInterrupted,
@@ -25,6 +27,7 @@ from jobqueue.exceptions import (
     Retry,
     Snooze,
     UnknownJobType,
+    WebhookError,
 )
 from jobqueue.states import Status
 
@@ -37,9 +40,11 @@ ERRORS = [
     LeaseLost(7, 2),
     InvalidTransition(7, Status.DONE, "redrive"),
     ConfigurationError("JOBQUEUE is wrong"),
+    InvalidWebhook("no URL"),
+    WebhookError("busy", permanent=False, status=503, retry_after=timedelta(seconds=7)),
 ]
 
-CONTROL = [Retry(), Snooze(1), Discard()]
+CONTROL = [Retry(), Snooze(1), Discard(), Dead()]
 
 
 @pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
@@ -162,6 +167,7 @@ def test_snooze_refuses_the_same_delays() -> None:
 def test_reasons_are_kept_and_shown() -> None:
     assert (Retry(1, "partner is down").reason, str(Retry(1, "partner is down"))) == ("partner is down",) * 2
     assert (Discard("order withdrawn").reason, str(Discard("order withdrawn"))) == ("order withdrawn",) * 2
+    assert (Dead("no such account").reason, str(Dead("no such account"))) == ("no such account",) * 2
 
 
 def test_without_a_reason_something_is_still_said() -> None:

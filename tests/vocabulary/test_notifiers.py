@@ -131,6 +131,13 @@ def test_the_message_has_what_a_person_needs(mailoutbox: list[EmailMessage]) -> 
         assert words in body
 
 
+def test_the_message_shows_no_secret_of_the_error(mailoutbox: list[EmailMessage]) -> None:
+    """Case C138: an error's text may hold what the handler was given."""
+    EmailNotifier().notify(replace(EVENT, error_text="refused: {'password': 'hunter2', 'Authorization': 'Bearer z'}"))
+
+    assert str(mailoutbox[0].body).endswith("refused: {'password': '***', 'Authorization': '***'}\n")
+
+
 @pytest.mark.parametrize("owner", [None, "", "ann", "user:17", "ann@", "a@b.org\nBcc: all@b.org"])
 def test_the_managers_are_written_to_where_the_owner_is_no_address(
     owner: str | None, mailoutbox: list[EmailMessage], settings: Settings

@@ -20,7 +20,9 @@ def python(code: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_the_public_names_are_those_of_the_design() -> None:
-    assert set(jobqueue.__all__) == {"MB", "Backoff", "Discard", "Limits", "Retry", "Snooze", "__version__", "job"}
+    classes = {"Backoff", "Dead", "Discard", "Limits", "Retry", "Snooze"}
+
+    assert set(jobqueue.__all__) == classes | {"MB", "__version__", "count", "gauge", "job"}
     assert all(hasattr(jobqueue, name) for name in jobqueue.__all__)
 
 
@@ -43,7 +45,16 @@ def test_the_app_has_one_label_and_big_keys() -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["job_started", "job_done", "job_retrying", "job_dead", "job_cancelled", "worker_started", "worker_stopped"],
+    [
+        "job_started",
+        "job_done",
+        "job_retrying",
+        "job_dead",
+        "job_cancelled",
+        "worker_started",
+        "worker_stopped",
+        "worker_heartbeat",
+    ],
 )
 def test_each_event_has_its_signal(name: str) -> None:
     assert isinstance(getattr(signals, name), Signal)

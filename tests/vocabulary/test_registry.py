@@ -15,6 +15,7 @@ import pytest
 from django.apps import apps
 from django.core.exceptions import AppRegistryNotReady
 
+from jobqueue.conf import JobQueueSettings
 from jobqueue.exceptions import HandlerImportError, UnknownJobType
 from jobqueue.handlers import Handler
 from jobqueue.registry import Registry, from_policies
@@ -323,3 +324,19 @@ def test_the_table_of_sound_modules_says_unknown_plainly(fresh_registry: Registr
         table.get("no.such")
 
     assert str(caught.value) == "no handler is registered for job type 'no.such'"
+
+
+def test_a_process_that_was_told_the_policies_asks_for_durations_without_importing_handlers(
+    fresh_registry: Registry, make_app: MakeApp, install: Install
+) -> None:
+    """The worker's supervisor looks for stuck jobs, and runs no code of the project."""
+    install(make_app("shop", jobs=GOOD))
+    supervisors = Registry()
+    supervisors.told = from_policies(fresh_registry.policies())
+
+    durations = supervisors.durations()
+
+    assert durations == fresh_registry.durations()
+    assert durations["shop.pay"] == JobQueueSettings().DEADLINE_SECONDS
+    assert "shop.charge" not in durations
+    assert not supervisors._loaded
