@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from .figures import Figure
-from .measures import backlog, drain, enqueue, horizon, latency, memory
+from .measures import backlog, drain, enqueue, horizon, latency, memory, snapshot, statistics
 from .plan import Plan
 
 
@@ -28,7 +28,9 @@ ENGINE = (
     Benchmark("backlog", ("backlog-finished",), backlog.measure_finished),
     Benchmark("backlog", ("backlog-due",), backlog.measure_due),
     Benchmark("horizon", ("horizon",), horizon.measure),
+    Benchmark("statistics", ("statistics",), statistics.measure),
     Benchmark("memory", ("memory-supervisor", "memory-child"), memory.measure),
+    Benchmark("snapshot", ("snapshot",), snapshot.measure),
 )
 CHECKS = {"engine": ENGINE}
 COMMANDS = tuple(dict.fromkeys(benchmark.command for benchmark in ENGINE))

@@ -1,4 +1,4 @@
-"""The command line: `python -m benchmarks drain|enqueue|latency|backlog|horizon|memory|check engine|report`."""
+"""The command line: `python -m benchmarks`, with the name of a benchmark, or check engine, or report."""
 
 from __future__ import annotations
 

@@ -11,6 +11,7 @@ import re
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from datetime import datetime
 from typing import NamedTuple
 
@@ -57,7 +58,7 @@ def measure(plan: Plan) -> list[Figure]:
     ]
 
 
-def drain(connection: database.Connection, jobs: int) -> dict[str, float]:
+def drain(connection: database.Connection, jobs: int, *, settings: Mapping[str, str] | None = None) -> dict[str, float]:
     """Drain so many no-ops. Returns jobs a second, the seconds of the whole process, and the jobs it gave back first.
 
     Raises AssertionError unless every handler ran exactly once and every job ended well at its first attempt.
@@ -65,7 +66,7 @@ def drain(connection: database.Connection, jobs: int) -> dict[str, float]:
     seeding.enqueue(connection, jobs)
     with new_tally(jobs) as tally:
         began = time.perf_counter()
-        with Worker("--drain", tally=tally.path) as worker:
+        with Worker("--drain", tally=tally.path, settings=settings) as worker:
             worker.wait(60 + jobs / 300)
             seconds = time.perf_counter() - began
         runs = set(tally.values)

@@ -25,8 +25,8 @@ released AS (
                             ELSE statement_timestamp() + make_interval(secs => held.delay_seconds) END,
            unknown_since = CASE WHEN held.unknown THEN least(job.unknown_since, statement_timestamp()) END,
            progress = CASE WHEN job.cancel_requested_at IS NOT NULL THEN job.progress END,
-           attempts = job.attempts - 1, worker_id = NULL, lease_until = NULL, cost_total = least(job.cost_total + held.cost, 999999999999.99999999),
-           updated_at = statement_timestamp()
+           attempts = job.attempts - 1, worker_id = NULL, lease_until = NULL, open_costs = NULL,
+           cost_total = greatest(least(job.cost_total + held.cost, 999999999999.99999999), -999999999999.99999999), updated_at = statement_timestamp()
       FROM held
      WHERE job.id = held.id AND job.status + 0 = 2 /* RUNNING */
     RETURNING job.id, job.status, job.queue, job.job_type, job.owner),

@@ -7,6 +7,8 @@
 -- Locks:   those rows, in id order
 -- By id, status + 0: a planner that believes a status rare would walk that status's whole partial index instead.
 -- Index:   primary key
+-- Buckets of waits and runs: jobqueue/histograms.py has the formula; one entry a job, which fold_stats counts.
+-- What was refused unstarted has no run, and what is to be tried again no wait: its run_after is that of the retry.
 -- A request to cancel wins over a retry and over a dead letter; an interruption gives its attempt back until the budget is spent.
 WITH given AS (
     SELECT * FROM jsonb_to_recordset(%(endings)s::jsonb) AS given (
@@ -39,14 +41,14 @@ ended AS (
            last_error = COALESCE(held.error_text, job.last_error), error_class = COALESCE(held.error_class, job.error_class),
            fingerprint = left(COALESCE(held.fingerprint, job.fingerprint), 255), lease_until = NULL,
            progress = CASE WHEN held.next_status IN (4 /* DEAD */, 7 /* CANCELLED */) THEN job.progress END,
-           unknown_since = NULL, cpu_seconds = held.cpu_seconds, peak_memory_bytes = held.peak_memory,
-           cost_last = held.cost, cost_total = least(job.cost_total + held.cost, 999999999999.99999999), updated_at = statement_timestamp()
+           unknown_since = NULL, open_costs = NULL, cpu_seconds = held.cpu_seconds, peak_memory_bytes = held.peak_memory,
+           cost_last = held.cost, cost_total = greatest(least(job.cost_total + held.cost, 999999999999.99999999), -999999999999.99999999), updated_at = statement_timestamp()
       FROM held
      WHERE job.id = held.id AND job.status + 0 = 2 /* RUNNING */
     RETURNING job.id, job.queue, job.job_type, job.owner, job.status, job.attempts, job.claimed_at, job.run_started_at,
               held.lease_epoch, held.number, held.outcome, held.error_class, held.error_text, held.traceback, held.fingerprint,
               held.exit_code, held.run_seconds, held.cpu_seconds, held.peak_memory, held.cost, held.limit_hit,
-              extract(epoch FROM job.claimed_at - least(greatest(job.run_after, 'epoch'), job.claimed_at)) AS wait_seconds),
+              extract(epoch FROM job.claimed_at - least(greatest(job.run_after, 'epoch'), job.claimed_at))::float8 AS wait_seconds),
 logged AS (
     INSERT INTO jobqueue_attempt (job_id, lease_epoch, number, worker_id, claimed_at, started_at, finished_at, outcome,
                                   error_class, error_text, traceback, fingerprint, exit_code, cost, cpu_seconds, peak_memory_bytes)
@@ -56,10 +58,15 @@ logged AS (
       FROM ended
     ON CONFLICT (job_id, lease_epoch) DO NOTHING),
 counted AS (
-    INSERT INTO jobqueue_stat (queue, job_type, outcome, jobs, dead, wait_seconds, run_seconds, cpu_seconds, peak_memory_bytes)
+    INSERT INTO jobqueue_stat (queue, job_type, outcome, jobs, dead, wait_seconds, run_seconds, cpu_seconds, peak_memory_bytes,
+                               wait_buckets, run_buckets)
     SELECT queue, job_type, outcome, count(*), count(*) FILTER (WHERE status = 4 /* DEAD */),
            sum(CASE WHEN status = 5 /* SCHEDULED */ THEN 0 ELSE greatest(wait_seconds, 0) END), sum(run_seconds),
-           sum(COALESCE(cpu_seconds, 0)), max(peak_memory)
+           sum(COALESCE(cpu_seconds, 0)), max(peak_memory),
+           array_agg(least(63, greatest(0, floor(2.8853900817779268 * ln(greatest(wait_seconds, 0.0001)) + 20.931568570324174)))::smallint)
+               FILTER (WHERE status <> 5 /* SCHEDULED */),
+           array_agg(least(63, greatest(0, floor(2.8853900817779268 * ln(greatest(run_seconds, 0.0001)) + 20.931568570324174)))::smallint)
+               FILTER (WHERE outcome NOT IN (10 /* input_limit */, 11 /* unknown_type */))
       FROM ended GROUP BY queue, job_type, outcome),
 charged AS (
     INSERT INTO jobqueue_cost (queue, job_type, owner, component, unit, amount)
@@ -68,7 +75,7 @@ charged AS (
       JOIN ended ON ended.id = line.id),
 noticed AS (
     INSERT INTO jobqueue_job (job_type, queue, priority, max_attempts, payload, payload_bytes)
-    SELECT 'jobqueue.notify', queue, 0, 5, payload, octet_length(payload::text)
+    SELECT 'jobqueue.notify', 'jobqueue', 0, 5, payload, octet_length(payload::text)
       FROM (SELECT queue, jsonb_build_object(
                        'job_id', id, 'job_type', job_type, 'queue', queue, 'owner', owner, 'outcome', outcome,
                        'reason', CASE WHEN limit_hit THEN 'limit' ELSE 'dead' END, 'error_class', COALESCE(error_class, ''),

@@ -21,6 +21,8 @@ ROWS = {
     "latency": {"latency-p50", "latency-p99"},
     "backlog": {"backlog-finished", "backlog-due"},
     "horizon": {"horizon"},
+    "snapshot": {"snapshot"},
+    "statistics": {"statistics"},
 }
 
 

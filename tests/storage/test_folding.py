@@ -10,8 +10,8 @@ from django.db.models import Max, Sum
 
 from jobqueue import sql
 from jobqueue.managers.moving import fold
-from jobqueue.models import Cost, Job, Stat
-from tests.factories import CostFactory, StatFactory
+from jobqueue.models import Cost, Counter, Job, Stat
+from tests.factories import CostFactory, CounterFactory, StatFactory
 
 pytestmark = pytest.mark.django_db
 
@@ -26,6 +26,12 @@ def fold_stats(limit: int = 1000, age: timedelta = timedelta(0)) -> int:
 def fold_costs(limit: int = 1000) -> int:
     return fold(
         Job.objects.run_sql, statement=sql.FOLD_COSTS, from_span=0, to_span=QUARTER, age=timedelta(0), limit=limit
+    )
+
+
+def fold_counters(limit: int = 1000) -> int:
+    return fold(
+        Job.objects.run_sql, statement=sql.FOLD_COUNTERS, from_span=0, to_span=QUARTER, age=timedelta(0), limit=limit
     )
 
 
@@ -111,3 +117,85 @@ def test_a_sum_larger_than_any_single_cost_does_not_stop_the_folding() -> None:
     fold_costs()
 
     assert Cost.objects.get().amount == Decimal("2970000000001.5")
+
+
+def counts(row: Stat) -> tuple[list[int] | None, list[int] | None]:
+    return row.wait_counts, row.run_counts
+
+
+def test_a_bucket_a_job_becomes_a_count_a_bucket_as_far_as_there_are_any() -> None:
+    StatFactory.create(at=NOON, jobs=3, wait_buckets=[0, 2, 2], run_buckets=[5, 5, 0])
+    StatFactory.create(at=NOON + timedelta(minutes=3), jobs=2, wait_buckets=[63, 0], run_buckets=[3])
+
+    fold_stats()
+
+    assert counts(Stat.objects.get()) == ([2, 0, 2, *[0] * 60, 1], [1, 0, 0, 1, 0, 2])
+
+
+def test_counts_of_late_rows_and_of_minutes_are_added_to_those_that_exist() -> None:
+    StatFactory.create(at=NOON, wait_buckets=[1], run_buckets=[0])
+    fold_stats()
+    StatFactory.create(at=NOON, wait_buckets=[3, 1], run_buckets=None)
+    fold_stats()
+    StatFactory.create(at=NOON, span_seconds=60, wait_counts=[4], run_counts=[0, 0, 7])
+    fold(Job.objects.run_sql, statement=sql.FOLD_STATS, from_span=60, to_span=QUARTER, age=timedelta(0), limit=10)
+
+    assert counts(Stat.objects.get()) == ([4, 2, 0, 1], [1, 0, 7])
+
+
+def test_counts_of_different_groups_are_kept_apart() -> None:
+    for number, queue in enumerate(("a", "b", "c")):
+        StatFactory.create_batch(2, at=NOON, queue=queue, wait_buckets=[number], run_buckets=[number + 1])
+
+    fold_stats()
+
+    rows = Stat.objects.order_by("queue")
+    assert [counts(row) for row in rows] == [([2], [0, 2]), ([0, 2], [0, 0, 2]), ([0, 0, 2], [0, 0, 0, 2])]
+
+
+def test_rows_of_releases_without_histograms_fold_as_before() -> None:
+    StatFactory.create(at=NOON, jobs=5)
+    fold_stats()
+    assert counts(Stat.objects.get()) == (None, None)
+
+    StatFactory.create(at=NOON, wait_buckets=[1], run_buckets=[0])
+    fold_stats()
+    StatFactory.create(at=NOON, jobs=5)
+    fold_stats()
+
+    row = Stat.objects.get()
+    assert (row.jobs, *counts(row)) == (11, [0, 1], [1])
+
+
+def test_what_somebody_wrote_by_hand_does_not_stop_the_folding() -> None:
+    StatFactory.create(at=NOON, wait_buckets=[-3, 900, None], run_buckets=[])
+    StatFactory.create(at=NOON, span_seconds=60, wait_counts=[1] * 70, run_counts=[None, 2])
+
+    fold_stats()
+    fold(Job.objects.run_sql, statement=sql.FOLD_STATS, from_span=60, to_span=QUARTER, age=timedelta(0), limit=10)
+
+    assert counts(Stat.objects.get()) == ([2, *[1] * 62, 8], [0, 2])
+
+
+def test_counters_fold_by_name_and_labels() -> None:
+    for number in range(30):
+        labels = {"end": "block"} if number % 3 else {}
+        CounterFactory.create(at=NOON + timedelta(minutes=number), amount=0.5, name=f"n{number % 2}", labels=labels)
+
+    assert [fold_counters(limit=20), fold_counters(limit=20), fold_counters(limit=20)] == [20, 10, 0]
+
+    rows = Counter.objects.filter(name="n0", at=NOON).values_list("labels", "amount")
+    assert sorted(rows, key=str) == [({"end": "block"}, 2.5), ({}, 1.5)]
+    assert Counter.objects.aggregate(total=Sum("amount"))["total"] == 15
+    CounterFactory.create(at=NOON, amount=4, name="n0")
+    fold_counters()
+    assert Counter.objects.get(name="n0", at=NOON, labels={}).amount == 5.5
+
+
+def test_a_counter_row_that_no_index_could_hold_does_not_stop_the_folding() -> None:
+    """Somebody wrote it by hand: handlers cannot."""
+    CounterFactory.create(at=NOON, name="n" * 5_000, labels={str(number): "x" * 100 for number in range(100)})
+
+    assert fold_counters() == 1
+
+    assert Counter.objects.values_list("name", "labels").get() == ("n" * 63, {})
