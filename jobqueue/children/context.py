@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Callable
-from decimal import Decimal, InvalidOperation
+from collections.abc import Callable, Mapping
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Protocol
 
 from django.db import connections
 
 from jobqueue import sql
 from jobqueue.conf import get_settings
-from jobqueue.errors import clean_text
 from jobqueue.exceptions import JobQueueError, LeaseLost
 from jobqueue.managers import CostLine
 from jobqueue.managers.rows import cost_lines_json, total_cost
 from jobqueue.models import Job
 from jobqueue.payloads import encode_result
+from jobqueue.registry import registry
+
+from .costs import Costs, cost_line, costs_in_result, leave_out, priced
+from .processes import resident_bytes
 
 if TYPE_CHECKING:
     from .protocol import Work
-
-LARGEST_AMOUNT = Decimal(10) ** 12
-PLACES = Decimal("0.00000001")
 
 
 class Reporter(Protocol):
@@ -45,7 +46,7 @@ class Context:
     `max_attempts`; `lease_epoch` grows with every run over the whole life of the job.
     """
 
-    __slots__ = ("_completed", "_cpu_seconds", "_reporter", "_started", "_work", "_worker_id", "costs")
+    __slots__ = ("_completed", "_costs", "_cpu_seconds", "_reporter", "_started", "_work", "_worker_id")
 
     def __init__(
         self, work: Work, worker_id: str, reporter: Reporter, *, cpu_seconds: Callable[[], float] = lambda: 0.0
@@ -53,7 +54,7 @@ class Context:
         self._work, self._worker_id, self._reporter, self._cpu_seconds = work, worker_id, reporter, cpu_seconds
         self._started = time.monotonic()
         self._completed: str | None = None
-        self.costs: list[CostLine] = []
+        self._costs = Costs()
 
     @property
     def job_id(self) -> int:
@@ -106,28 +107,33 @@ class Context:
         text = str(message)[:500].replace("\x00", "\\x00").encode("utf-8", "backslashreplace").decode()
         self._reporter.progress(self._work, {"percent": percent, "message": text})
 
+    @property
+    def costs(self) -> tuple[CostLine, ...]:
+        """What the attempt has cost so far: a line for each component and unit."""
+        return self._costs.lines()
+
     def add_cost(self, component: str, amount: Decimal | int, unit: str = "USD") -> None:
         """Record what something cost; it counts even if the attempt fails or is killed afterwards.
 
-        Raises TypeError for a float (its cents are not exact) and ValueError for an amount that is not finite, is
-        negative or is 10^12 and more, for a unit that JOBQUEUE["COST_UNITS"] does not name, or a component that is
-        empty or over 63 bytes.
+        Call it as often as there is something to add: what has one component and unit is added up. A negative amount
+        is a refund. Raises TypeError for a float (its cents are not exact), and ValueError for an amount that is not
+        finite or is 10^12 and more, a refund above JOBQUEUE["COST_REFUND_MAX"] (0: none is taken), a unit that
+        JOBQUEUE["COST_UNITS"] does not name, a component that is empty or over 63 bytes, and for the 101st component.
         """
-        line = cost_line(component, amount, unit)
-        if self._spent(line) >= LARGEST_AMOUNT:
-            msg = f"the costs of an attempt are below 10^12 in all, not {self._spent(line)}"
-            raise ValueError(msg)
-        self.costs.append(line)
+        self._add(cost_line(component, amount, unit))
+
+    def _add(self, line: CostLine) -> None:
+        self._costs.add(line)
         self._reporter.cost(self._work, line)
 
-    def _spent(self, line: CostLine) -> Decimal:
-        return sum((each.amount for each in self.costs if each.unit == line.unit), line.amount)
-
     def add_result_cost(self, result: Any) -> None:
-        """Record the cost that a result carries at JOBQUEUE["COST_PATH"], if it does."""
-        line = cost_in_result(result)
-        if line is not None and self._spent(line) < LARGEST_AMOUNT:
-            self.add_cost(line.component, line.amount, line.unit)
+        """Record the costs that a result carries at JOBQUEUE["COST_PATH"], if it does."""
+        lines = costs_in_result(result, self.job_type) if isinstance(result, Mapping) else []
+        if self._costs.takes(lines):
+            for line in lines:
+                self._add(line)
+        else:
+            leave_out(lines, self.job_type)
 
     def complete(self, result: Any = None) -> None:
         """Finish the job inside the handler's own transaction: its database effects then happen exactly once.
@@ -146,6 +152,8 @@ class Context:
             raise JobQueueError(msg)
         text = encode_result(result, max_bytes=get_settings().RESULT_MAX_BYTES).text
         self.add_result_cost(result)
+        run_seconds, cpu_seconds = time.monotonic() - self._started, self._cpu_seconds()
+        costs = self.costs or self._priced(run_seconds, cpu_seconds)
         with connection.cursor() as cursor:
             cursor.execute(
                 sql.COMPLETE_JOB,
@@ -154,45 +162,23 @@ class Context:
                     "worker_id": self._worker_id,
                     "lease_epoch": self._work.lease_epoch,
                     "result": text,
-                    "run_seconds": time.monotonic() - self._started,
-                    "cpu_seconds": self._cpu_seconds(),
-                    "cost": str(total_cost(self.costs)),
-                    "cost_lines": cost_lines_json(self.costs),
+                    "run_seconds": run_seconds,
+                    "cpu_seconds": cpu_seconds,
+                    "cost": str(total_cost(costs)),
+                    "cost_lines": cost_lines_json(costs),
                 },
             )
             if cursor.fetchone() is None:
                 raise LeaseLost(self._work.id, self._work.lease_epoch)
         self._completed = text
 
-
-def cost_line(component: str, amount: Any, unit: str) -> CostLine:
-    """Return a checked cost. Errors as in Context.add_cost()."""
-    if isinstance(amount, bool) or not isinstance(amount, Decimal | int):
-        msg = f"a cost is a Decimal or an int, not {type(amount).__name__} {amount!r}: a float's cents are not exact"
-        raise TypeError(msg)
-    value = Decimal(amount)
-    if not value.is_finite() or not 0 <= value < LARGEST_AMOUNT:
-        msg = f"a cost is from 0 to below 10^12, not {amount}"
-        raise ValueError(msg)
-    units = get_settings().COST_UNITS
-    if unit not in units:
-        msg = f"cost unit {unit!r} is not one of JOBQUEUE['COST_UNITS'] {tuple(units)!r}"
-        raise ValueError(msg)
-    if not isinstance(component, str) or not component or len(component.encode("utf-8", "replace")) > 63:
-        msg = f"a cost's component is a text of 1 to 63 bytes, not {component!r}"
-        raise ValueError(msg)
-    return CostLine(clean_text(component), unit, value.quantize(PLACES))
-
-
-def cost_in_result(result: Any) -> CostLine | None:
-    """Return the cost that a result carries at JOBQUEUE["COST_PATH"], or None; a value that is no amount is ignored."""
-    settings = get_settings()
-    value = result
-    for step in settings.COST_PATH.split("."):
-        if not isinstance(value, dict) or step not in value:
-            return None
-        value = value[step]
-    try:
-        return cost_line("result", value if isinstance(value, int) else Decimal(str(value)), settings.COST_UNITS[0])
-    except (InvalidOperation, TypeError, ValueError):
-        return None
+    def _priced(self, run_seconds: float, cpu_seconds: float) -> tuple[CostLine, ...]:
+        """Return what the price list charges: the memory is that of the moment, a peak only the supervisor knows."""
+        if not get_settings().RATES:
+            return ()
+        return priced(
+            registry.get(self.job_type).name,
+            run_seconds=run_seconds,
+            cpu_seconds=cpu_seconds,
+            memory_bytes=resident_bytes(os.getpid()),
+        )

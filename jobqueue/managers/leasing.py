@@ -11,7 +11,7 @@ from typing import Any
 from jobqueue import sql
 
 from .arrays import number_array, text_array
-from .rows import ClaimedJob, Release, Renewal, Run, Span, cost_lines, total_cost
+from .rows import ClaimedJob, CostLine, Release, Renewal, Run, Span, cost_lines, open_costs_json, total_cost
 
 _CLAIM_ORDER = itemgetter(4, 5, 0)  # priority, run_after, id
 
@@ -93,3 +93,17 @@ def write_progress(run: Run, *, worker_id: str, progress: Mapping[tuple[int, int
             "progress": [json.dumps(value) for value in progress.values()],
         },
     )
+
+
+def write_costs(run: Run, *, worker_id: str, costs: Mapping[tuple[int, int], Sequence[CostLine]]) -> set[int]:
+    """Write down what running attempts have cost so far: {(id, lease_epoch): lines}. Returns the ids written."""
+    rows = run(
+        sql.WRITE_COSTS,
+        {
+            "worker_id": worker_id,
+            "ids": [key[0] for key in costs],
+            "epochs": [key[1] for key in costs],
+            "costs": [open_costs_json(lines) for lines in costs.values()],
+        },
+    )
+    return {row[0] for row in rows}

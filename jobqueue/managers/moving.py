@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from jobqueue import sql
@@ -16,7 +16,9 @@ from .rows import Moved, Run
 
 def reap(run: Run, *, limit: int, skip: Sequence[int] = ()) -> list[tuple[Any, ...]]:
     """Take back jobs whose lease ran out. Returns (id, status, worker that lost it, lease_epoch, queue) of each."""
-    return run(sql.REAP_JOBS, {"take": limit, "skip": list(skip), "notices": bool(get_settings().NOTIFIERS)})
+    settings = get_settings()
+    params = {"take": limit, "skip": list(skip), "notices": bool(settings.NOTIFIERS), "unit": settings.COST_UNITS[0]}
+    return run(sql.REAP_JOBS, params)
 
 
 def promote(run: Run, *, limit: int, skip: Sequence[int] = ()) -> list[tuple[int, str]]:
@@ -42,9 +44,12 @@ def cancel(run: Run, *, ids: Sequence[int], reason: str) -> tuple[dict[int, int]
     return {row[0]: row[1] for row in rows}, {row[2] for row in rows if row[1] == Status.RUNNING and row[2]}
 
 
-def redrive(run: Run, *, ids: Sequence[int], spread: timedelta) -> list[tuple[int, int, str]]:
+def redrive(
+    run: Run, *, ids: Sequence[int], spread: timedelta, not_before: datetime | None = None
+) -> list[tuple[int, int, str]]:
     """Put dead letters back with a fresh budget. Returns (id, status, queue) of each whose key was free."""
-    rows = run(sql.REDRIVE_JOBS, {"ids": list(ids), "spread_seconds": spread.total_seconds()})
+    params = {"ids": list(ids), "spread_seconds": spread.total_seconds(), "not_before": not_before}
+    rows = run(sql.REDRIVE_JOBS, params)
     return [(row[0], row[1], row[2]) for row in rows]
 
 
@@ -64,6 +69,7 @@ def release_stuck(run: Run, *, ids: Sequence[int], reason: str) -> list[tuple[in
             "patience_seconds": seconds,
             "patient_types": list(patient),
             "patient_seconds": list(patient.values()),
+            "unit": get_settings().COST_UNITS[0],
         },
     )
     return [(row[0], row[1], row[2], row[3]) for row in rows]
@@ -90,6 +96,12 @@ def explain_refused(run: Run, *, ids: Sequence[int], moved: Moved, wanted: str) 
 def prune(run: Run, *, status: int, age: timedelta, limit: int, keep: Sequence[int] = ()) -> list[int]:
     """Delete one batch of finished jobs of one status older than an age, with their attempts. Returns the ids."""
     return [row[0] for row in run(sql.PRUNE_JOBS, {"status": status, "age": age, "take": limit, "keep": list(keep)})]
+
+
+def prune_figures(run: Run, *, age: timedelta, limit: int) -> dict[str, int]:
+    """Delete one batch of each kind of figures older than an age. Returns how many of each kind, by its name."""
+    stats, costs, counters, incidents = run(sql.PRUNE_FIGURES, {"age": age, "take": limit})[0]
+    return {"stats": stats, "costs": costs, "counters": counters, "incidents": incidents}
 
 
 def fold(run: Run, *, statement: str, from_span: int, to_span: int, age: timedelta, limit: int) -> int:

@@ -62,6 +62,7 @@ class ClaimedJob(NamedTuple):
     payload: str
     unknown_seconds: float | None
     last_outcome: int | None  # how its last attempt ended
+    trace_context: str | None = None
 
     @property
     def key(self) -> tuple[int, int, int]:
@@ -186,6 +187,11 @@ def cost_lines(endings: Sequence[Done | Ending | Release]) -> str:
 def cost_lines_json(costs: Sequence[CostLine]) -> str:
     """Return the JSON array of one job's cost lines."""
     return json.dumps([_cost_object(line) for line in costs])
+
+
+def open_costs_json(costs: Sequence[CostLine]) -> str:
+    """Return what stands in job.open_costs: a JSON array of [component, unit, amount as text]."""
+    return json.dumps([[line.component, line.unit, f"{stored_amount(line.amount):f}"] for line in costs])
 
 
 def _cost_object(line: CostLine) -> dict[str, Any]:

@@ -3,7 +3,8 @@
 One thread renews every held lease in one statement, every third of a lease, on a connection of its own whose
 statements end within a sixth of a lease. Each lease comes back renewed, locked by somebody's transaction (still ours)
 or lost. A lease is counted from before the renewal was sent, by the boot clock: a worker that was suspended knows
-that its leases have run out before anybody tells it. The same thread writes the worker's row and handlers' progress.
+that its leases have run out before anybody tells it. The same thread writes the worker's row, handlers' progress, and
+what running attempts have cost so far.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from jobqueue.managers import Renewal, leasing
 from jobqueue.managers.sessions import Session
 
 from .holding import HeldJobs, boottime
+from .pricing import open_costs
+from .registration import beat_interval
 from .threads import Inbox
 
 logger = logging.getLogger("jobqueue.worker")
@@ -78,6 +81,7 @@ class Heartbeat(threading.Thread):
         self._renew_at = time.monotonic() + self._lease.total_seconds() / 3
         while not self._ended.is_set():
             self._wake.clear()
+            began = time.monotonic()
             try:
                 self._once()
                 self.healthy_at = time.monotonic()
@@ -88,7 +92,7 @@ class Heartbeat(threading.Thread):
                 )
                 self.session.pause()
                 continue
-            self._wake.wait(TICK_SECONDS)
+            self._wake.wait(max(0.1, began + TICK_SECONDS - time.monotonic()))
 
     def _once(self) -> None:
         now = time.monotonic()
@@ -99,12 +103,26 @@ class Heartbeat(threading.Thread):
         finally:  # a table of jobs that is locked must not make the worker look dead
             if now >= self._beat_at:
                 self._beat(self.session)
-                self._beat_at = now + min(10.0, self._lease.total_seconds() / 6)
+                self._beat_at = now + beat_interval(self._lease).total_seconds()
         if self.deaf():
             self._look_for_cancels()
+        self._write_costs()
         progress = self._held.take_progress()
         if progress:
             leasing.write_progress(self.session.run, worker_id=self._worker_id, progress=progress)
+
+    def _write_costs(self) -> None:
+        """Write down what running attempts have cost by now: what stands there is charged if this worker is killed."""
+        spent = [(held, costs) for held in self._held.all() if not held.ended and (costs := open_costs(held))]
+        news = {held.fence: (held, costs) for held, costs in spent if costs != held.costs_written}
+        if not news:
+            return
+        written = leasing.write_costs(
+            self.session.run, worker_id=self._worker_id, costs={fence: costs for fence, (_, costs) in news.items()}
+        )
+        for held, costs in news.values():
+            if held.job.id in written:  # else somebody has the row locked: the next beat tries again
+                held.costs_written = costs
 
     def _look_for_cancels(self) -> None:
         """Ask for cancel requests: where no hint of them comes, they wait for no renewal."""

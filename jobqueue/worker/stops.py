@@ -14,6 +14,7 @@ from jobqueue.children.processes import descendants_of, proportional_bytes, resi
 from jobqueue.children.protocol import CANCEL, DEADLINE, LEASE_LOST, STOP_SIGNAL
 from jobqueue.conf import JobQueueSettings
 
+from . import pricing
 from .endings import MEMORY
 from .holding import Held, HeldJobs, boottime
 from .pool import Child, Pool
@@ -44,7 +45,7 @@ class Stops:
                 due = held.deadline if held.asked is None or held.ended else held.remind_at or held.kill_at
                 if due is not None:
                     times.append(due)
-                if child.alone is not None:
+                if child.alone is not None or held.rate is not None:
                     times.append(self._limited_at)
         return max(now, min(times)) if times else None
 
@@ -72,6 +73,8 @@ class Stops:
         """Set the deadline of a job whose handler has just started, or is about to once receivers have been called."""
         duration = held.policy.limits.duration if held.policy and not (self.hears_begin and first) else None
         held.deadline = now + (duration or self._settings.DEADLINE_SECONDS)
+        if self._settings.RATES:
+            pricing.begin(held, self._pool.children.get(held.child or ""))
 
     def ask(self, held: Held, reason: str) -> None:
         """Ask a running handler to stop; the first reason stays."""
@@ -136,6 +139,7 @@ class Stops:
             self._kill(child)
 
     def _kill(self, child: Child) -> None:
+        pricing.sample(child, child.running())  # the last look: nobody tells what a killed run has used
         child.killed_at = time.monotonic()
         self._pool.launcher.kill(child.key)
 
@@ -156,9 +160,10 @@ class Stops:
         if sample_all:
             self._sizes_at = now + SAMPLE_SECONDS
         for child in self._pool.children.values():
+            running = child.running()
+            pricing.sample(child, running)
             if child.pid is None or not (sample_all or child.alone is not None):
                 continue
-            running = child.running()
             if child.alone is not None and child.alone in running:
                 self._check_limited(child, child.alone)
             elif sample_all:

@@ -13,7 +13,7 @@ from jobqueue import sql
 from jobqueue.managers import moving
 from jobqueue.models import Cost, Job
 from jobqueue.models.expressions import StatementTimestamp
-from jobqueue.ops.costs import cost_sums, cost_table, total_cost
+from jobqueue.ops.costs import cost_series, cost_sums, cost_table, costs_by, total_cost
 
 from .measured import Recovery
 
@@ -50,11 +50,17 @@ def test_the_total_is_the_sum_of_its_groups_over_a_hundred_thousand_rows(
     amounts = [Decimal(AMOUNTS[n % 10]) for n in range(ROWS)]
     by_type = {f"t{kind}": sum(amounts[kind::7], Decimal(0)) for kind in range(7)} | {"big": Decimal("9.9e11")}
 
+    by_queue = {f"q{rest}": sum(amounts[rest::3], Decimal(0)) for rest in range(3)} | {"q": Decimal("9.9e11")}
+
     def check() -> None:
+        assert {group.key[0]: group.amount for group in costs_by("queue", since=A_MONTH)} == by_queue
+        days = cost_series(since=A_MONTH, per="day", zone="Asia/Kolkata")
+        assert sum(day.amount for day in days) == sum(by_type.values())
+        assert sum(group.amount for group in costs_by("owner", "component", since=A_MONTH)) == sum(by_type.values())
         assert {part.job_type: part.amount for part in cost_sums(A_MONTH)} == by_type
         assert total_cost(A_MONTH, unit="USD") == sum(by_type.values())
         rows = cost_table([timedelta(days=31)])
-        assert {row.job_type: row.amounts[0] for row in rows} == by_type
+        assert {row.key: row.amounts[0] for row in rows} == by_type
 
     check()
     began = time.monotonic()

@@ -1,0 +1,86 @@
+"""The jobs that cost most, and what was spent on attempts that did not end well: over the jobs that are still kept."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import Any, Final
+
+from django.db import connections, router
+from django.db.models import F, Sum
+
+from jobqueue import sql
+from jobqueue.conf import get_settings
+from jobqueue.models import Attempt, Job
+from jobqueue.outcomes import Outcome
+
+from .costs import costs_by, moment
+
+#: So many jobs are looked at for the costliest ones, dearest first, whatever their age.
+REACH: Final = 10_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CostlyJob:
+    """One of the jobs that cost most. Amounts are in the first of JOBQUEUE["COST_UNITS"]."""
+
+    id: int
+    job_type: str
+    queue: str
+    owner: str
+    status: int
+    attempts: int
+    cost_total: Decimal
+    cost_last: Decimal
+    at: datetime  # its end, or the last time that it was written to
+
+
+@dataclass(frozen=True, slots=True)
+class RetryCost:
+    """What one type spent in the first of JOBQUEUE["COST_UNITS"]: in all, and on attempts that did not end well."""
+
+    job_type: str
+    spent: Decimal
+    failed: Decimal
+
+    @property
+    def share(self) -> Decimal:
+        """The part that the failed attempts had, 0 to 1 (0 where nothing was spent)."""
+        return max(Decimal(0), min(Decimal(1), self.failed / self.spent)) if self.spent > 0 else Decimal(0)
+
+
+def costliest_jobs(since: datetime | timedelta, *, limit: int = 20, using: str | None = None) -> list[CostlyJob]:
+    """Return the jobs that cost most of those that ended, or were last written to, since an instant or so long ago.
+
+    Only jobs that are still kept are found, and only among the 10,000 dearest of all times: where more than so many
+    older jobs were dearer, some are missing. Sums that are complete are those of costs_by().
+    """
+    alias = using or get_settings().DATABASE or router.db_for_read(Job)
+    with connections[alias].cursor() as cursor:
+        at, window = (None, since) if isinstance(since, timedelta) else (since, None)
+        params: dict[str, Any] = {"since": at, "window": window, "take": limit, "reach": REACH}
+        cursor.execute(sql.COSTLIEST_JOBS, params)
+        names = [column.name for column in cursor.description]
+        return [CostlyJob(**dict(zip(names, row, strict=True))) for row in cursor.fetchall()]
+
+
+def retry_costs(since: datetime | timedelta, *, using: str | None = None) -> list[RetryCost]:
+    """Return, by type, what was spent since an instant and how much of it on attempts that did not end well.
+
+    Those are what retries and dead letters cost. Their rows are pruned with their jobs: before RETENTION_DONE_SECONDS
+    ago `failed` is too low. The dearest failures come first; types without any are left out.
+    """
+    alias = using or get_settings().DATABASE or router.db_for_read(Attempt)
+    unit = get_settings().COST_UNITS[0]
+    rows = (
+        Attempt.objects.using(alias)
+        .filter(outcome__in=[outcome for outcome in Outcome if outcome != Outcome.DONE], finished_at__gte=moment(since))
+        .exclude(cost=0)
+        .values(job_type=F("job__job_type"))
+        .annotate(failed=Sum("cost"))
+    )
+    failed = {row["job_type"]: row["failed"] for row in rows}
+    spent = {group.key[0]: group.amount for group in costs_by("job_type", since=since, unit=unit, using=alias)}
+    found = [RetryCost(name, spent.get(name, amount), amount) for name, amount in failed.items()]
+    return sorted(found, key=lambda cost: (-cost.failed, cost.job_type))
