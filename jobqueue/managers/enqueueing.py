@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING, Any
 from asgiref.sync import sync_to_async
 from django.db import connections, transaction
 
+from jobqueue import tracing
+from jobqueue.conf import get_settings
 from jobqueue.exceptions import JobQueueError
 from jobqueue.payloads import check_key
 from jobqueue.states import ACTIVE
 
 from .arriving import Arrival, JobSpec, arrive, check_specs
 from .base import JobManagerBase
+from .budgeting import refuse_if_spent
 from .inserting import Batch, collector_paused, enqueue_one, new_job
 from .waking import wake_after_commit
 
@@ -40,10 +43,12 @@ class EnqueueMixin(JobManagerBase):
         """Enqueue one job; what is not given comes from the handler's declaration, then from the settings.
 
         `run_after` is an aware datetime or a timedelta from now. Returns the job, or None when an active job holds
-        `dedupe_key`. Raises UnknownJobType, InvalidName, PayloadError, TypeError or ValueError before any SQL, so the
-        caller's transaction stays usable.
+        `dedupe_key`. Raises UnknownJobType, InvalidName, PayloadError, TypeError or ValueError before any SQL, and
+        BudgetSpent before anything is written, so the caller's transaction stays usable.
         """
-        return self._insert(arrive(job_type, payload, queue, priority, run_after, dedupe_key, max_attempts, owner))
+        arrival = arrive(job_type, payload, queue, priority, run_after, dedupe_key, max_attempts, owner)
+        refuse_if_spent(self.run_sql, [(arrival.job_type, arrival.queue)])
+        return self._insert(arrival)
 
     def get_or_enqueue(
         self, job_type: str, payload: Mapping[str, Any] | None = None, *, dedupe_key: str, **options: Any
@@ -53,6 +58,7 @@ class EnqueueMixin(JobManagerBase):
         Options and errors as in enqueue(). Under REPEATABLE READ the server's 40001 may reach the caller.
         """
         arrival = arrive(job_type, payload, dedupe_key=check_key("dedupe_key", dedupe_key), **options)
+        refuse_if_spent(self.run_sql, [(arrival.job_type, arrival.queue)])
         while True:  # the holder may finish between the insert and the look: then the key is free again
             job = self._insert(arrival)
             if job is not None:
@@ -73,10 +79,19 @@ class EnqueueMixin(JobManagerBase):
     def _insert_many(self, arrivals: Sequence[Arrival]) -> list[Job | None]:
         if not arrivals:
             return []
+        if get_settings().BUDGETS:
+            refuse_if_spent(self.run_sql, {(arrival.job_type, arrival.queue) for arrival in arrivals})
+        if not get_settings().TRACING:
+            return self._insert_batch(arrivals)
+        types, queues = {arrival.job_type for arrival in arrivals}, {arrival.queue for arrival in arrivals}
+        with tracing.sending_many(types, queues, count=len(arrivals)) as span:
+            return self._insert_batch(arrivals, span.traceparent)
+
+    def _insert_batch(self, arrivals: Sequence[Arrival], trace: str | None = None) -> list[Job | None]:
         alias = self.write_db
         connection = connections[alias]
         with transaction.atomic(using=alias), connection.cursor() as cursor:
-            batch = Batch(cursor, arrivals, new_job(self.model, alias))
+            batch = Batch(cursor, arrivals, new_job(self.model, alias, trace), trace)
             batch.insert()
             if batch.queues:
                 wake_after_commit(connection, batch.queues)
@@ -107,6 +122,14 @@ class EnqueueMixin(JobManagerBase):
         raise JobQueueError(msg)
 
     def _insert(self, arrival: Arrival) -> Job | None:
+        if not get_settings().TRACING:
+            return self._insert_one(arrival)
+        with tracing.sending(arrival.job_type, arrival.queue, body_bytes=arrival.payload_bytes) as span:
+            job = self._insert_one(arrival, span.traceparent)
+            span.sent(None if job is None else job.pk)
+            return job
+
+    def _insert_one(self, arrival: Arrival, trace: str | None = None) -> Job | None:
         alias = self.write_db
-        row = enqueue_one(connections[alias], arrival)
-        return None if row is None else new_job(self.model, alias)(arrival, *row)
+        row = enqueue_one(connections[alias], arrival, trace)
+        return None if row is None else new_job(self.model, alias, trace)(arrival, *row)

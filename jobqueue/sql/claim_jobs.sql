@@ -4,16 +4,26 @@
 -- Returns: the rows claimed (never more than total), in no order
 -- Locks:   those rows, FOR NO KEY UPDATE (plain FOR UPDATE silently skips rows that a user's foreign key holds)
 -- By id, status + 0: a planner that believes a status rare would walk that status's whole partial index instead.
--- Index:   jobqueue_job_claim
+-- Index:   jobqueue_job_claim; jobqueue_queue has a row a queue that was ever paused
 -- A row of the arrays is one range of the index: of that queue, behind (priority, run_after, id), up to (top, until).
 -- One range a queue from the very start is the normal claim; floors (docs/lease.md) give several. The CTE is MATERIALIZED
 -- because "id IN (SELECT ... LIMIT n)" may run again for each outer row and then claims more than n.
 -- Rows that somebody wrote by hand may hold anything: no number and no time in one of them may fail the claim of all.
-WITH picked AS MATERIALIZED (
-    SELECT due.id
+-- The spans of paused queues go first, before any row is looked at: joined later, their rows would be locked for nothing.
+-- A pause of all queues ('*') leaves out the package's own, jobqueue: alarms and notices go on.
+WITH span AS MATERIALIZED (
+    SELECT *
       FROM unnest(%(queues)s::text[], %(takes)s::int[], %(priorities)s::smallint[], %(run_afters)s::timestamptz[],
                   %(ids)s::bigint[], %(tops)s::smallint[], %(untils)s::timestamptz[])
-           AS span (queue, take, priority, run_after, id, top, until)
+           AS asked (queue, take, priority, run_after, id, top, until)
+     WHERE NOT EXISTS (
+           SELECT FROM jobqueue_queue AS paused
+            WHERE (paused.name = asked.queue OR (paused.name = '*' AND asked.queue <> 'jobqueue'))
+              AND paused.paused_at IS NOT NULL
+              AND (paused.resumes_at IS NULL OR paused.resumes_at > statement_timestamp()))),
+picked AS MATERIALIZED (
+    SELECT due.id
+      FROM span
      CROSS JOIN LATERAL (
            SELECT job.id
              FROM jobqueue_job AS job
@@ -39,4 +49,4 @@ RETURNING job.id, job.lease_epoch, job.job_type, job.queue, job.priority,
           CASE WHEN job.unknown_since IS NOT NULL
                THEN extract(epoch FROM statement_timestamp() - least(greatest(job.unknown_since, 'epoch'), '9999-12-30Z'))::float8
            END AS unknown_seconds,
-          job.outcome AS last_outcome
+          job.outcome AS last_outcome, job.trace_context

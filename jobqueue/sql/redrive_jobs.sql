@@ -1,5 +1,5 @@
 -- Give dead letters a fresh budget of attempts and put them back, spread over a while.
--- Params:  ids bigint[], spread_seconds float8 (0: all due at once)
+-- Params:  ids bigint[], spread_seconds float8 (0: all due at once), not_before timestamptz (NULL: now)
 -- Returns: (id, status, queue) of each
 -- Locks:   those rows, in id order, under the caller's lock_timeout
 -- By id, status + 0: a planner that believes a status rare would walk that status's whole partial index instead.
@@ -21,8 +21,9 @@ WITH chosen AS MATERIALIZED (
 ordered AS (
     SELECT id, delay_seconds FROM chosen ORDER BY dedupe_key COLLATE "C")
 UPDATE jobqueue_job AS job
-   SET status = CASE WHEN ordered.delay_seconds > 0 THEN 5 /* SCHEDULED */ ELSE 1 /* PENDING */ END,
-       run_after = statement_timestamp() + make_interval(secs => ordered.delay_seconds),
+   SET status = CASE WHEN ordered.delay_seconds > 0 OR %(not_before)s::timestamptz > statement_timestamp()
+                     THEN 5 /* SCHEDULED */ ELSE 1 /* PENDING */ END,
+       run_after = greatest(statement_timestamp(), %(not_before)s::timestamptz) + make_interval(secs => ordered.delay_seconds),
        attempts = 0, interruptions = 0, finished_at = NULL, worker_id = NULL, cancel_requested_at = NULL, unknown_since = NULL,
        progress = NULL, updated_at = statement_timestamp()
   FROM ordered

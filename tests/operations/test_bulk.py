@@ -11,6 +11,7 @@ from django.test.utils import CaptureQueriesContext
 
 from jobqueue import operations
 from jobqueue.models import Action, Job
+from jobqueue.operations import acting
 from jobqueue.states import Status
 from tests.factories import JobFactory
 
@@ -31,8 +32,8 @@ def insert_dead(queue: str, rows: int) -> None:
 @pytest.fixture
 def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     """Work in batches of 10, read in chunks of 25."""
-    monkeypatch.setattr(operations, "BATCH", 10)
-    monkeypatch.setattr(operations, "CHUNK", 25)
+    monkeypatch.setattr(acting, "BATCH", 10)
+    monkeypatch.setattr(acting, "CHUNK", 25)
 
 
 @pytest.mark.django_db
@@ -65,14 +66,14 @@ def test_each_batch_has_an_audit_row_of_its_own_ids() -> None:
 @pytest.mark.usefixtures("small_batches")
 def test_what_is_done_stays_done_when_a_later_batch_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     jobs = JobFactory.create_batch(30, status=Status.DEAD)
-    write_audit = operations._write_audit
+    write_audit = acting._write_audit
 
     def fail_from(audit: Action, moved: Any, alias: str) -> None:
         if jobs[20].pk in moved.changed:
             raise RuntimeError("killed here")
         write_audit(audit, moved, alias)
 
-    monkeypatch.setattr(operations, "_write_audit", fail_from)
+    monkeypatch.setattr(acting, "_write_audit", fail_from)
 
     with pytest.raises(RuntimeError, match="killed here"):
         operations.discard(Job.objects.dead(), actor="command")

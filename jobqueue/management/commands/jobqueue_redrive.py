@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,6 +11,7 @@ from django.db.models import Count
 from jobqueue import operations
 from jobqueue.management.database import DatabaseCommand, one_line_errors
 from jobqueue.management.durations import duration
+from jobqueue.management.logins import login
 from jobqueue.managers import JobManager
 from jobqueue.models.expressions import StatementTimestamp
 from jobqueue.states import Status
@@ -109,7 +109,7 @@ class Command(DatabaseCommand):
 
     def _redrive(self, rows: QuerySet[Job], options: dict[str, Any]) -> None:
         spread: timedelta | None = options["spread"]
-        actor = f"jobqueue_redrive ({_login()})"
+        actor = f"jobqueue_redrive ({login()})"
         report = operations.retry(rows, actor=actor, reason=options["reason"], spread=spread, using=rows.db)
         self.stdout.write(f"{len(report.changed)} put back, {len(report.refused)} refused.")
         for job_id, why in sorted(report.refused.items())[:SHOWN]:
@@ -123,10 +123,3 @@ class Command(DatabaseCommand):
 def _listed(ids: list[int]) -> str:
     more = f" and {len(ids) - SHOWN} more" if len(ids) > SHOWN else ""
     return ", ".join(f"#{job_id}" for job_id in ids[:SHOWN]) + more
-
-
-def _login() -> str:
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):  # a container's user without a name
-        return "unknown"

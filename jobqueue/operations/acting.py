@@ -1,18 +1,10 @@
-"""The only door through which a person changes the state of jobs: retry, discard, cancel, release.
-
-Admin, commands and HTTP views call these functions. Each checks the actor's permission, takes ids or a QuerySet of any
-size, and works through it in ascending ids, a batch of 1,000 a transaction: what is done stays done when the rest is
-interrupted, and the audit row (models.Action) of a batch is committed with it or not at all. A QuerySet is bounded by
-the newest id at the start and every id is met once: jobs that die again as fast as they are retried are not
-met again. Within a caller's transaction all of it is that transaction's, and nothing is kept if it rolls back.
-"""
+"""What all operations share: who may, what is written down of it, and how a set of any size is walked through."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from django.core.exceptions import PermissionDenied
@@ -32,12 +24,14 @@ LARGEST_ID: Final = 2**63 - 1
 REASON_CHARACTERS: Final = 500
 
 #: The permission that a user needs for each action.
-PERMISSIONS: Final = {name: f"jobqueue.{name}_job" for name in ("retry", "discard", "cancel", "release")}
-
-# What failed together in one outage should not come back together. A hundred jobs a second, for ten minutes at most.
-SPREAD_FROM: Final = 100
-SPREAD_A_JOB: Final = timedelta(milliseconds=10)
-LONGEST_SPREAD: Final = timedelta(minutes=10)
+PERMISSIONS: Final = {
+    **{name: f"jobqueue.{name}_job" for name in ("retry", "discard", "cancel", "release")},
+    **dict.fromkeys(("pause_queue", "resume_queue"), "jobqueue.manage_queue"),
+    "change_alert": "jobqueue.manage_alert",
+    "edit_payload": "jobqueue.edit_payload",
+    "clone": "jobqueue.retry_job",
+    "unmask": "jobqueue.view_payload",
+}
 
 
 class User(Protocol):
@@ -61,51 +55,6 @@ class Report:
 Targets = int | Iterable[int] | models.QuerySet[Any]
 
 
-def retry(
-    targets: Targets, *, actor: User | str, reason: str = "", spread: timedelta | None = None, using: str | None = None
-) -> Report:
-    """Put dead letters back with a fresh budget of attempts, due at random within `spread` from now.
-
-    None spreads 100 jobs and more by themselves (default_spread()); timedelta(0) makes all due at once. Refused: jobs
-    that are not dead, and `blocked by #id` where another job holds or outranks the dedupe key. Raises PermissionDenied,
-    and ValueError for a negative spread.
-    """
-    if spread is not None and spread < timedelta(0):
-        msg = f"spread must not be negative, not {spread}"
-        raise ValueError(msg)
-
-    def redrive(manager: JobManager, ids: list[int], seen: int) -> Moved:
-        return manager.redrive(ids, spread=default_spread(seen) if spread is None else spread)
-
-    return _act("retry", targets, actor, _clean(reason), using, redrive)
-
-
-def discard(targets: Targets, *, actor: User | str, reason: str = "", using: str | None = None) -> Report:
-    """Discard dead letters: they become CANCELLED and are pruned as such. Raises PermissionDenied."""
-    why = _clean(reason)
-    return _act("discard", targets, actor, why, using, lambda manager, ids, _: manager.discard(ids, reason=why))
-
-
-def cancel(targets: Targets, *, actor: User | str, reason: str = "", using: str | None = None) -> Report:
-    """Cancel jobs: waiting ones at once, running ones by a request to their worker. Raises PermissionDenied."""
-    why = _clean(reason)
-    return _act("cancel", targets, actor, why, using, lambda manager, ids, _: manager.cancel(ids, reason=why))
-
-
-def release(targets: Targets, *, actor: User | str, reason: str = "", using: str | None = None) -> Report:
-    """Give stuck running jobs back to the queue, uncharged; what their old workers still send is refused.
-
-    Refused: jobs that are not stuck (QuerySet.stuck()): a living worker holds their lease. Raises PermissionDenied.
-    """
-    why = _clean(reason)
-    return _act("release", targets, actor, why, using, lambda manager, ids, _: manager.release_stuck(ids, reason=why))
-
-
-def default_spread(jobs: int) -> timedelta:
-    """Return over how long so many retried jobs become due when nobody says: at once below 100, at most ten minutes."""
-    return timedelta(0) if jobs < SPREAD_FROM else min(jobs * SPREAD_A_JOB, LONGEST_SPREAD)
-
-
 def check_permission(actor: User | str, action: str) -> None:
     """Let a command (a str) and a user with the permission pass; log and refuse others with PermissionDenied."""
     if isinstance(actor, str) or actor.has_perm(PERMISSIONS[action]):
@@ -116,10 +65,10 @@ def check_permission(actor: User | str, action: str) -> None:
 
 def name_of(actor: User | str) -> str:
     """Return the actor's name as the audit keeps it."""
-    return _clean(actor if isinstance(actor, str) else actor.get_username() or "anonymous")
+    return clean(actor if isinstance(actor, str) else actor.get_username() or "anonymous")
 
 
-def _act(
+def act_on_jobs(
     action: str,
     targets: Targets,
     actor: User | str,
@@ -127,8 +76,9 @@ def _act(
     using: str | None,
     move: Callable[[JobManager, list[int], int], Moved],
 ) -> Report:
+    """Check, and have `move(manager, ids, jobs found so far)` change each batch, with its audit."""
     check_permission(actor, action)
-    manager = Job.objects.db_manager(using) if using else Job.objects
+    manager = manager_of(using)
     alias, report = manager.write_db, Report()
     audit = Action(actor=name_of(actor), action=action, reason=reason)
     for ids, seen in _batches(targets, manager, report):
@@ -142,6 +92,11 @@ def _act(
         *(action, audit.actor, len(report.changed), len(report.refused)),
     )
     return report
+
+
+def manager_of(using: str | None) -> JobManager:
+    """Return the manager of the jobs on an alias, None: on their own."""
+    return Job.objects.db_manager(using) if using else Job.objects
 
 
 def _write_audit(audit: Action, moved: Moved, alias: str) -> None:
@@ -184,7 +139,7 @@ def _walk(rows: models.QuerySet[Any], manager: JobManager) -> Iterator[list[int]
         last = chunk[-1]
 
 
-def _clean(text: str) -> str:
+def clean(text: str) -> str:
     """Return what the database can store of a text that a person typed."""
     cut = text if len(text) <= REASON_CHARACTERS else text[: REASON_CHARACTERS - 1] + "…"
     return cut.replace("\x00", "\\x00").encode("utf-8", "backslashreplace").decode()
