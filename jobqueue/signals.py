@@ -37,5 +37,10 @@ job_cancelled = JobSignal()
 #: A worker has registered. ``worker_id``; sender is None.
 worker_started = Signal()
 
+#: A worker is alive, about every ten seconds. ``worker_id``; sender is None. Sent in one of its children, so that
+#: receivers may use the project's code and call ``jobqueue.gauge()`` and ``jobqueue.count()``; each call of all
+#: receivers has half a minute. See docs/gauges.md.
+worker_heartbeat = JobSignal()
+
 #: A worker has given back what it held and ends. ``worker_id``, ``exit_code``; sender is None.
 worker_stopped = Signal()

@@ -32,7 +32,7 @@ def signal_for(end: Ending, status: int) -> tuple[str | None, dict[str, Any]]:
     return None, {}
 
 
-def send_signal(signal: Any, arguments: dict[str, Any], *, sender: str) -> None:
+def send_signal(signal: Any, arguments: dict[str, Any], *, sender: str | None) -> None:
     """Send a signal to every receiver; those that raise are logged, each once, with the job's id."""
     for receiver, answer in signal.send_robust(sender=sender, **arguments):
         if isinstance(answer, BaseException):

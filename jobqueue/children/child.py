@@ -24,8 +24,10 @@ from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
 
-from jobqueue import signals
+from jobqueue import signals, tracing
+from jobqueue.conf import get_settings
 from jobqueue.exceptions import JobCancelled, JobDeadlineExceeded, JobInterrupted, JobLeaseLost, JobStopped
+from jobqueue.gauges import Measure, carry_by
 from jobqueue.managers import CostLine, Done, Ending, Release
 from jobqueue.outcomes import Outcome
 
@@ -33,7 +35,7 @@ from .announcing import has_receivers, send_signal
 from .connections import drop_dead_connections, tidy_connections
 from .coroutines import SharedLoop, run_alone
 from .executor import Executor
-from .processes import adopt_orphans, die_with_parent, end_descendants, has_children
+from .processes import adopt_orphans, die_with_parent, end_descendants, has_children, own_cpu_seconds
 from .protocol import (
     CANCEL,
     DEADLINE,
@@ -80,13 +82,14 @@ class Child:
             settle=self._settle,
             guard=self._guard,
             began=lambda work: self._send(frame("B", work[:2])),
-            cpu_clock=time.thread_time if slots > 1 else time.process_time,
+            cpu_clock=time.thread_time if slots > 1 else own_cpu_seconds,
             run_coroutine=self._run_on_loop if slots > 1 else run_alone,
         )
         # A handler that forks and returns in both processes must not have two of them serve this inbox.
         os.register_at_fork(after_in_child=self._note_fork)
         signal.signal(STOP_SIGNAL, self._on_stop_signal)
         sys.unraisablehook = self._on_unraisable
+        carry_by(self._measure)
 
     def serve(self) -> None:
         """Run jobs until the supervisor closes the inbox."""
@@ -138,13 +141,15 @@ class Child:
                 self._send(frame("T", item[:2]))
 
     def _send_notice(self, notice: Notice) -> None:
-        """Send the signal of a job whose own child was killed, with the arguments that every receiver knows."""
+        """Send a worker's heartbeat, or the signal of a job whose own child was killed, as every receiver knows it."""
         arguments = dict(notice.arguments)
         if "delay" in arguments:
             arguments["delay"] = timedelta(seconds=arguments["delay"])
-        arguments["outcome"] = Outcome(arguments["outcome"])
+        if "outcome" in arguments:
+            arguments["outcome"] = Outcome(arguments["outcome"])
+        drop_dead_connections()
         try:
-            send_signal(getattr(signals, notice.signal), arguments, sender=arguments["job_type"])
+            send_signal(getattr(signals, notice.signal), arguments, sender=arguments.get("job_type"))
         finally:
             tidy_connections()
             self._send(frame("S", (0, 0)))
@@ -159,6 +164,10 @@ class Child:
     def progress(self, work: Work, value: dict[str, Any]) -> None:
         """Send how far the handler is."""
         self._send(frame("P", work[:2], json.dumps(value)))
+
+    def _measure(self, measure: Measure) -> None:
+        """Send what a handler or a receiver measured or counted, from whatever thread of this process."""
+        self._send(frame("M", (0, 0), json.dumps(measure)))
 
     def cancelled(self, work: Work) -> bool:
         """Tell whether this run was asked to stop."""
@@ -260,6 +269,7 @@ class Child:
 
     def _note_fork(self) -> None:
         self._forked = True
+        carry_by(None)  # a second writer would cut into the frames of the first
 
     def _clear_leftovers(self, work: Work) -> None:
         """Kill what the handler started and left running, however it got away."""
@@ -309,6 +319,9 @@ def main(
     except (BrokenPipeError, ConnectionResetError):
         code = 0  # the supervisor is gone, and so is any use of this process
     finally:
+        with contextlib.suppress(Exception):
+            if get_settings().TRACING:
+                tracing.flush()
         with contextlib.suppress(Exception):
             sys.stdout.flush()
             sys.stderr.flush()

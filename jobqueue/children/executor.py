@@ -10,17 +10,19 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import sys
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from jobqueue import signals
+from jobqueue import signals, tracing
 from jobqueue.backoff import Backoff
 from jobqueue.conf import get_settings
 from jobqueue.errors import describe
 from jobqueue.exceptions import (
+    Dead,
     Discard,
     HandlerImportError,
     JobCancelled,
@@ -78,9 +80,25 @@ class Executor:
         token = current_job.set(CurrentJob(work.id, work.job_type, work.attempt, work.lease_epoch))
         run = _Run(work, self._worker_id, self._reporter, self._cpu_clock)
         try:
-            self._attempt(run)
+            if get_settings().TRACING:
+                self._traced(run)
+            else:
+                self._attempt(run)
         finally:
             current_job.reset(token)
+
+    def _traced(self, run: _Run) -> None:
+        work = run.work
+        with tracing.processing(
+            work.job_type,
+            work.queue,
+            job_id=work.id,
+            attempt=work.attempt,
+            body_bytes=work.payload_bytes,
+            worker_id=self._worker_id,
+            traceparent=work.trace_context,
+        ) as run.span:
+            self._attempt(run)
 
     def _attempt(self, run: _Run) -> None:
         work = run.work
@@ -109,6 +127,8 @@ class Executor:
 
     def _end(self, run: _Run, end: Done | Ending | Release | None) -> None:
         # None: the lease was lost, and whoever has the job now tells how it ends.
+        if run.span is not None:
+            run.note_end(run.span, end)
         status = self._settle(run.work, end)
         if end is not None and status is not None:
             announce(run, end, status)
@@ -117,12 +137,13 @@ class Executor:
 class _Run:
     """One attempt: its clocks, its costs, and how each kind of end is written down."""
 
-    __slots__ = ("_cpu_clock", "_cpu_started", "_started", "context", "handler", "work")
+    __slots__ = ("_cpu_clock", "_cpu_started", "_started", "context", "handler", "span", "work")
 
     def __init__(self, work: Work, worker_id: str, reporter: Reporter, cpu_clock: Callable[[], float]) -> None:
         self.work = work
         self.context = Context(work, worker_id, reporter, cpu_seconds=self._cpu_seconds)
         self.handler: Handler | None = None
+        self.span: tracing.Processing | None = None
         self._cpu_clock, self._cpu_started, self._started = cpu_clock, cpu_clock(), time.monotonic()
 
     def _cpu_seconds(self) -> float:
@@ -140,6 +161,14 @@ class _Run:
                 self.context.add_result_cost(value)
         run_seconds, cpu_seconds = self._figures()
         return Done(self.work.id, self.work.lease_epoch, text, run_seconds, cpu_seconds, None, self.context.costs)
+
+    def note_end(self, span: tracing.Processing, end: Done | Ending | Release | None) -> None:
+        """Tell the span how its attempt ended, while the handler's exception is still being handled."""
+        error = sys.exception()
+        if isinstance(end, Ending):
+            span.ended(end.outcome, end.error_class, error)
+        else:
+            span.ended(Outcome.DONE if isinstance(end, Done) else None, None, None if end is not None else error)
 
     def over_input(self, broken: str) -> Ending:
         """Return the end of a job whose input is over a limit: dead at once, and people are told."""
@@ -160,6 +189,8 @@ class _Run:
             return None
         if isinstance(error, Discard):
             ending = self._ending(Outcome.DISCARDED, "cancel")
+        elif isinstance(error, Dead):
+            ending = self._ending(Outcome.FAILED, "dead")
         elif isinstance(error, JobDeadlineExceeded):
             ending = self._ending(Outcome.DEADLINE, self.handler.on_deadline if self.handler else "retry")
             ending.limit_hit = True

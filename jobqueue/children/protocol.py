@@ -25,8 +25,8 @@ INLINE_BYTES = 32 * 1024  # a larger payload travels as a memory file: one messa
 MESSAGE_BYTES = 64 * 1024
 # length of what follows it, kind, job id, lease epoch, waits, run seconds, CPU seconds
 FRAME_HEAD = struct.Struct("!Icqq?dd")
-# kind, job id, lease epoch, attempt, attempts allowed, payload bytes, lengths of type and queue
-WORK_HEAD = struct.Struct("!cqqhhiBB")
+# kind, job id, lease epoch, attempt, attempts allowed, payload bytes, lengths of type, queue and trace context
+WORK_HEAD = struct.Struct("!cqqhhiBBB")
 LONGEST_NAME_BYTES = 255
 FD_BYTES = socket.CMSG_SPACE(4)
 
@@ -48,6 +48,7 @@ class Work(NamedTuple):
     max_attempts: int
     payload_bytes: int
     payload: str
+    trace_context: str | None = None
 
 
 class Notice(NamedTuple):
@@ -64,6 +65,7 @@ def send_message(sock: socket.socket, item: Work | Notice) -> None:
         return
     # Rows that were written by hand may have longer names than a message has room for: the handler sees their heads.
     job_type, queue = item.job_type.encode()[:LONGEST_NAME_BYTES], item.queue.encode()[:LONGEST_NAME_BYTES]
+    trace = item.trace_context.encode()[:LONGEST_NAME_BYTES] if item.trace_context else b""
     body = item.payload.encode()
     inline = len(body) <= INLINE_BYTES
     head = WORK_HEAD.pack(
@@ -75,15 +77,16 @@ def send_message(sock: socket.socket, item: Work | Notice) -> None:
         item.payload_bytes,
         len(job_type),
         len(queue),
+        len(trace),
     )
     if inline:
-        sock.send(b"".join((head, job_type, queue, body)))
+        sock.send(b"".join((head, job_type, queue, trace, body)))
         return
     memory = os.memfd_create("jobqueue-payload", os.MFD_CLOEXEC)
     try:
         with open(memory, "wb", closefd=False) as file:
             file.write(body)
-        socket.send_fds(sock, [head + job_type + queue], [memory])
+        socket.send_fds(sock, [head + job_type + queue + trace], [memory])
     finally:
         os.close(memory)
 
@@ -95,10 +98,11 @@ def receive_message(sock: socket.socket, flags: int = 0) -> Work | Notice | None
         return None
     if data[:1] == b"S":
         return Notice(*json.loads(data[1:]))
-    kind, job_id, epoch, attempt, max_attempts, payload_bytes, type_end, queue_end = WORK_HEAD.unpack_from(data)
-    type_end += WORK_HEAD.size
-    queue_end += type_end
-    body = data[queue_end:]
+    kind, job_id, epoch, attempt, max_attempts, payload_bytes, *lengths = WORK_HEAD.unpack_from(data)
+    type_end = WORK_HEAD.size + lengths[0]
+    queue_end = type_end + lengths[1]
+    trace_end = queue_end + lengths[2]
+    body = data[trace_end:]
     if kind == b"F":
         memory = struct.unpack("i", ancillary[0][2])[0]
         with open(memory, "rb") as file:
@@ -106,7 +110,8 @@ def receive_message(sock: socket.socket, flags: int = 0) -> Work | Notice | None
             body = file.read()
     job_type = data[WORK_HEAD.size : type_end].decode(errors="ignore")
     queue = data[type_end:queue_end].decode(errors="ignore")
-    return Work(job_id, epoch, job_type, queue, attempt, max_attempts, payload_bytes, body.decode())
+    trace = data[queue_end:trace_end].decode(errors="ignore") or None
+    return Work(job_id, epoch, job_type, queue, attempt, max_attempts, payload_bytes, body.decode(), trace)
 
 
 def take_back(sock: socket.socket) -> Iterator[Work | Notice]:

@@ -185,7 +185,7 @@ def main() -> None:
     table = registry.policies() | {
         "receivers": [
             name
-            for name in ("job_started", "job_retrying", "job_dead", "job_cancelled")
+            for name in ("job_started", "job_retrying", "job_dead", "job_cancelled", "worker_heartbeat")
             if getattr(signals, name).receivers
         ]
     }

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
+import select
 import selectors
 import signal
+import time
 from typing import TYPE_CHECKING
 
 from jobqueue.children.launcher import ZygoteFailed
@@ -36,7 +38,8 @@ class Births:
         worker = self._worker
         if now < self._not_before or worker.shutdown.interrupting or worker.launcher.control is None:
             return
-        for child in worker.pool.fill():
+        own = worker.pool.own.fill() if worker.own.wants_child else []
+        for child in [*worker.pool.common.fill(), *own]:
             worker.selector.register(child.channels.results, selectors.EVENT_READ, child)
 
     def hear_zygote(self, now: float) -> None:
@@ -56,6 +59,21 @@ class Births:
                     worker.stops.began(held, now)
             else:
                 self._bury(child, event["code"], now, ours=event["ours"])
+
+    def let_children_end(self, within: float) -> None:
+        """Have the children end by themselves, those that do so in time: what they still export would be lost."""
+        worker = self._worker
+        children = worker.pool.children
+        for child in children.values():
+            child.close_inbox()
+        give_up = time.monotonic() + within
+        while any(child.pid is not None for child in children.values()) and worker.launcher.control is not None:
+            left = give_up - time.monotonic()
+            if left <= 0 or not select.select([worker.launcher.control], [], [], left)[0]:
+                return
+            for event in worker.launcher.events() or [{"event": "exited", "key": key} for key in children]:
+                if event["event"] == "exited":
+                    children.pop(event.get("key", ""), None)
 
     def listen_to_zygote(self) -> None:
         """Have the main loop woken by the zygote's words."""

@@ -20,6 +20,7 @@ from django.db import DatabaseError
 from jobqueue.conf import JobQueueSettings
 from jobqueue.errors import cut_text
 from jobqueue.exceptions import HandlerImportError, UnknownJobType
+from jobqueue.internal import INTERNAL_QUEUE
 from jobqueue.logs import Quietly
 from jobqueue.managers import ClaimedJob, Ending, Release, leasing
 from jobqueue.managers.counting import pending_queues
@@ -30,6 +31,7 @@ from .claims import Claims
 from .endings import new_ending
 from .handout import DEEPEST, HandOut
 from .holding import Held, HeldJobs, boottime
+from .own import OwnSlot
 from .queues import Deal, QueuePlan
 from .threads import DatabaseThread, is_away
 
@@ -77,6 +79,7 @@ class Dispatch:
         *,
         plan: QueuePlan,
         hands: HandOut,
+        own: OwnSlot,
         held: HeldJobs,
         settler: Settler,
         settings: JobQueueSettings,
@@ -87,13 +90,17 @@ class Dispatch:
     ) -> None:
         self._thread, self._plan, self._held, self._settler = thread, plan, held, settler
         self._settings, self._worker_id, self._lease, self._poll = settings, worker_id, lease, poll
-        self._mark_idle, self._hands = mark_idle, hands
+        self._mark_idle, self._hands, self._own = mark_idle, hands, own
+        own.asleep = lambda: self._idle and self.hears()
         self.hears: Callable[[], bool] = lambda: False  # whether hints come, so that it is worth asking for them
         self.claims = Claims(thread.session.run, worker_id=worker_id, lease=lease)
         self.policies = PolicyTable({})
         self.stopped = False  # no further claims: the worker stops
         self.budget: int | None = None  # how many more jobs may be claimed (--max-jobs)
-        self.claimed_at: float | None = None  # monotonic time of the last good claim loop
+        # Monotonic time at which the claim loop was last seen to be well: its last claim was answered, and it hangs in
+        # no other. One whose slots are all busy claims nothing for hours, and is well.
+        self.claimed_at: float | None = None
+        self._answered = False  # the last claim was
         self.found_nothing = False  # the last claim looked everywhere and found nothing
         self._hungry, self._next_at, self._idle, self._idle_since = True, 0.0, False, 0.0
         self._learn_at = self._no_learning_before = 0.0
@@ -107,6 +114,8 @@ class Dispatch:
     def wake(self, queues: Iterable[str] = ()) -> None:
         """Claim at the next chance: a hint came that there is work, in queues that it names or anywhere."""
         named = set(queues)
+        if not named or INTERNAL_QUEUE in named:
+            self._own.wake()
         names = {queue for queue in named if self._plan.serves(queue)}
         if not named:
             self._learn_at = 0.0  # where it is must be looked for, too
@@ -119,8 +128,13 @@ class Dispatch:
 
     def look_again(self) -> None:
         """Forget that nothing was found: a job that has just ended may have enqueued others."""
-        self.found_nothing = False
+        self.found_nothing = self._own.found_nothing = False
         self._next_at = 0.0
+
+    @property
+    def drained(self) -> bool:
+        """Whether nothing was due anywhere at the last looks."""
+        return self.found_nothing and self._own.found_nothing
 
     @property
     def closed(self) -> bool:
@@ -134,12 +148,24 @@ class Dispatch:
 
     def next_at(self, now: float) -> float | None:
         """Return when pump() should be called at the latest, None while it waits for a child or an answer."""
-        return None if self.closed or self._thread.busy or self._full else max(now, self._next_at)
+        if self.closed or self._thread.busy:
+            return None
+        times = [self._own.next_at(now), None if self._full else max(now, self._next_at)]
+        return min((when for when in times if when is not None), default=None)
 
     def pump(self, now: float) -> None:
         """Claim, where there is room and it is time."""
         self._full = False
-        if self.closed or self._thread.busy or now < self._next_at:
+        if self._answered and not self._thread.busy and len(self._settler) <= MOST_UNSETTLED:
+            self.claimed_at = now
+        if self.closed or self._thread.busy:
+            return
+        deal = self._own.deal(now)
+        if deal is not None:  # first: what there is to tell must not wait for a claim of what it tells of
+            claim = partial(self._claim, deal.total, [deal], learn=False)
+            self._thread.submit(claim, partial(self._claimed_own, deal))
+            return
+        if now < self._next_at:
             return
         free, places = self._hands.free(now)
         # By halves, so that claims stay large; but a slot with nothing to do never waits for that.
@@ -147,6 +173,7 @@ class Dispatch:
         if enough and len(self._settler) <= MOST_UNSETTLED:
             self._submit_claim(free, now)
         else:
+            self._answered |= not free  # whatever became of the last claim, no other is wanted
             self._full = True  # room comes with a child's report or a settle's answer, never with time
 
     def _submit_claim(self, free: int, now: float) -> None:
@@ -165,7 +192,7 @@ class Dispatch:
     def _deals(self, free: int) -> list[Deal]:
         counts: dict[str, int] = {}
         for held in self._held.all():
-            if not held.ended:
+            if not (held.ended or held.own):
                 counts[held.job.queue] = counts.get(held.job.queue, 0) + 1
         # A child's slots share its inbox, so what is given ahead cannot be kept out of a reserved one: nothing is.
         slots = self._hands.shared_slots
@@ -218,15 +245,14 @@ class Dispatch:
     def _claimed(self, result: Claimed | None, error: Exception | None) -> None:
         now = time.monotonic()
         if result is None:
-            if error is None or not is_away(error):  # that was told by the thread
-                self._quietly.warning("claim failed error=%s", str(error).strip().split("\n")[0])
+            self._note_failure(error)
             self._next_at = now + FAILED_PAUSE_SECONDS
             return
-        self.claimed_at = result.at
+        self._answered, self.claimed_at = True, result.at
         if self.budget is not None:
             self.budget -= len(result.held)
         for item in result.held:
-            self._admit(item, now)
+            self._admit(item, self._hands, now)
         if result.short and not self._short:
             self._short_since = now
         self._short |= result.short
@@ -238,6 +264,24 @@ class Dispatch:
         else:
             self._rest(now)
 
+    def _claimed_own(self, deal: Deal, result: Claimed | None, error: Exception | None) -> None:
+        now = time.monotonic()
+        if result is None:
+            self._note_failure(error)
+            self._own.failed(now, FAILED_PAUSE_SECONDS)
+            return
+        self._answered, self.claimed_at = True, result.at
+        for item in result.held:
+            item.own = True
+            self._admit(item, self._own.hands, now)
+        self._own.found(len(result.held), deal, now)
+        self._own.hands.hand_out(now)
+
+    def _note_failure(self, error: Exception | None) -> None:
+        self._answered = False
+        if error is None or not is_away(error):  # that was told by the thread
+            self._quietly.warning("claim failed error=%s", str(error).strip().split("\n")[0])
+
     def _after_some(self, now: float) -> None:
         self.found_nothing = False
         if self._busy_since is None:
@@ -247,6 +291,7 @@ class Dispatch:
         marked = self._idle and now - self._idle_since > MARK_SECONDS
         if marked and now - self._busy_since > BUSY_SECONDS:
             self._set_idle(now, idle=False)
+            self._own.wake()  # nobody else wakes it from here on
         if self._short.issuperset(self._plan.names()):
             self._short.clear()
             self._next_at = now + BUSY_PAUSE_SECONDS  # a moment, so that a trickle is not claimed job by job
@@ -257,11 +302,14 @@ class Dispatch:
         """Nothing is due: sleep; but say so first, and look once more after saying it."""
         self._short.clear()
         self.found_nothing, self._busy_since = True, None
+        if not self._own.found_nothing:
+            self._own.wake()
         if self._hinted:  # while that claim was under way: it may have looked too early
             self._next_at = 0.0
             return
         if not self._idle and not self.closed and self.hears():
             self._set_idle(now, idle=True)
+            self._own.wake()
             self._hungry, self._next_at, self._learn_at = True, 0.0, 0.0
             return
         self._hungry = False
@@ -283,7 +331,7 @@ class Dispatch:
         self._idle, self._idle_since = idle, now
         self._mark_idle(idle)
 
-    def _admit(self, item: Held, now: float) -> None:
+    def _admit(self, item: Held, hands: HandOut, now: float) -> None:
         """Look a claimed job's type up; one unknown here goes back for a worker that may know it."""
         try:
             item.policy = self.policies.get(item.job.job_type)
@@ -292,7 +340,7 @@ class Dispatch:
         except UnknownJobType as error:
             self._settler.add(item, self._unknown(item, str(error)))
             return
-        self._hands.add(item, now)
+        hands.add(item, now)
 
     def _unknown(self, item: Held, text: str) -> Release | Ending:
         if (item.job.unknown_seconds or 0) < self._settings.UNKNOWN_TYPE_DEAD_SECONDS:

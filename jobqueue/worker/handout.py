@@ -19,7 +19,7 @@ from jobqueue.managers import Release
 from jobqueue.outcomes import Outcome
 
 from .holding import Held, HeldJobs
-from .pool import Child, Pool
+from .pool import Child, Crew
 from .reserving import Reserving
 
 if TYPE_CHECKING:
@@ -38,15 +38,17 @@ class HandOut:
 
     def __init__(
         self,
-        pool: Pool,
+        crew: Crew,
         held: HeldJobs,
         settler: Settler,
         *,
         began: Callable[[Held], None],
-        reserved: Mapping[str, int],
+        reserved: Mapping[str, int] | None = None,
+        patience: float = RELEASE_SECONDS,
     ) -> None:
-        self._pool, self._held, self._settler, self._began = pool, held, settler, began
-        self._reserved = reserved
+        """`patience` is how many seconds a job that could be given to any child waits for one."""
+        self._crew, self._held, self._settler, self._began = crew, held, settler, began
+        self._reserved, self._patience = reserved or {}, patience
         self._reserving: Reserving | None = None  # while jobs are handed out, where slots are reserved
         self._local: deque[tuple[Held, float]] = deque()  # claimed, not given to a child; and since when
         self._alone: deque[tuple[Held, float]] = deque()  # the same, of those that need a child for themselves
@@ -66,7 +68,7 @@ class HandOut:
 
     def next_at(self, now: float) -> float | None:
         """Return when pump() should be called at the latest."""
-        waits = self.waiting or any(child.waiting() for child in self._pool.children.values())
+        waits = self.waiting or any(child.waiting() for child in self._crew.children.values())
         return now + RECALL_SECONDS / 2 if waits else None
 
     def pump(self, now: float) -> None:
@@ -102,24 +104,24 @@ class HandOut:
     def free(self, now: float) -> tuple[int, int]:
         """Return (places free now, places in all)."""
         depth = self.depth
-        free = sum(self._room(child, depth, now) for child in self._pool.children.values()) - self.waiting
-        return max(0, free), self._pool.slots * depth
+        free = sum(self._room(child, depth, now) for child in self._crew.children.values()) - self.waiting
+        return max(0, free), self._crew.slots * depth
 
     @property
     def shared_slots(self) -> int | None:
         """How many slots there are, where several share a child, else None."""
-        return self._pool.slots if self._pool.threads > 1 else None
+        return self._crew.slots if self._crew.threads > 1 else None
 
     @property
     def well_fed(self) -> bool:
         """Whether every child has more short jobs waiting than it will run in the next few milliseconds."""
         enough = self.depth // 4
-        return enough > 1 and all(child.waiting() > enough for child in self._pool.children.values())
+        return enough > 1 and all(child.waiting() > enough for child in self._crew.children.values())
 
     @property
     def starving(self) -> bool:
         """Whether a slot has nothing to do; one kept for its queue does not count while the others have plenty."""
-        children = self._pool.children
+        children = self._crew.children
         idle = {key for key, child in children.items() if child.accepts() and len(child.queue) < child.slots}
         reserving = self._new_reserving() if idle else None
         if reserving is None or len(idle) > reserving.kept:
@@ -135,14 +137,14 @@ class HandOut:
     def hand_out(self, now: float) -> None:
         """Give jobs to the children: first those that need an empty one, then the others, to the one with most room."""
         depth = self.depth
-        rooms = {key: self._room(child, depth, now) for key, child in self._pool.children.items()}
+        rooms = {key: self._room(child, depth, now) for key, child in self._crew.children.items()}
         self._reserving = self._new_reserving()
         self._alone = self._hand(self._alone, rooms, self._give_own)
         self._local = self._hand(self._local, rooms, self._give)
 
     def _new_reserving(self) -> Reserving | None:
         # With several slots a child, no more is claimed than there are slots (Dispatch): none has to be kept free here.
-        return Reserving(self._reserved, self._pool.children) if self._reserved and self._pool.threads == 1 else None
+        return Reserving(self._reserved, self._crew.children) if self._reserved and self._crew.threads == 1 else None
 
     def _hand(
         self,
@@ -168,14 +170,14 @@ class HandOut:
         key = max(self._open_to(item, rooms), key=rooms.__getitem__, default=None)
         if key is None or rooms[key] <= 0:
             return False
-        return self._give_to(self._pool.children[key], item, rooms)
+        return self._give_to(self._crew.children[key], item, rooms)
 
     def _open_to(self, item: Held, rooms: dict[str, int]) -> Iterable[str]:
         """Return the children that it may be given to without taking a slot that another queue has reserved."""
         return rooms if self._reserving is None else self._reserving.open_to(item.job.queue, rooms)
 
     def _give_own(self, item: Held, rooms: dict[str, int]) -> bool:
-        children = self._pool.children
+        children = self._crew.children
         empty = [key for key in self._open_to(item, rooms) if rooms[key] and not children[key].queue]
         if not empty:
             self._make_way(rooms)
@@ -205,32 +207,32 @@ class HandOut:
 
     def _make_way(self, rooms: dict[str, int]) -> None:
         """See to it that there will be an empty child: by giving one nothing more, or by a new one in its place."""
-        children = self._pool.children.values()
+        children = self._crew.children.values()
         candidates = [child for child in children if child.accepts()]
         if not candidates:
             return
         least = min(candidates, key=lambda child: len(child.queue))
         retiring = sum(child.retiring for child in children)
         if (
-            self._pool.threads > 1
-            and len(children) - retiring == self._pool.processes
-            and retiring < self._pool.processes
+            self._crew.threads > 1
+            and len(children) - retiring == self._crew.processes
+            and retiring < self._crew.processes
         ):
             self.put_back_retired(least)
         rooms[least.key] = 0
 
     def put_back_retired(self, child: Child) -> None:
         """Retire a child, and keep what it had not begun."""
-        self.put_back(self._pool.retire(child))
+        self.put_back(self._crew.retire(child))
 
     def _runs_alone(self, item: Held) -> bool:
         if item.policy is not None and item.policy.limits.memory_bytes:
             return True
         # After a crash that several jobs of one child shared, each is tried alone, so that the culprit is found.
-        return self._pool.threads > 1 and item.job.last_outcome == Outcome.CRASHED
+        return self._crew.threads > 1 and item.job.last_outcome == Outcome.CRASHED
 
     def _recall(self, now: float) -> None:
-        for child in self._pool.children.values():
+        for child in self._crew.children.values():
             if child.waiting() and any(
                 held.started is not None and now - held.started > RECALL_SECONDS for held in child.running()
             ):
@@ -238,8 +240,8 @@ class HandOut:
 
     def _release_stale(self, now: float) -> None:
         """Give back to the database what no child of this worker can begin soon."""
-        patience = OWN_CHILD_SECONDS if self._pool.threads > 1 else RELEASE_SECONDS
-        for items, seconds in ((self._local, RELEASE_SECONDS), (self._alone, patience)):
+        alone = OWN_CHILD_SECONDS if self._crew.threads > 1 else self._patience
+        for items, seconds in ((self._local, self._patience), (self._alone, alone)):
             while items and now - items[0][1] > seconds:
                 self._release(items.popleft()[0])
 
@@ -251,7 +253,7 @@ class HandOut:
 
     def release_unstarted(self) -> None:
         """Give back everything that no handler has begun."""
-        for child in self._pool.children.values():
+        for child in self._crew.children.values():
             self.put_back(child.recall())
         for items in (self._local, self._alone):
             while items:

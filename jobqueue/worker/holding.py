@@ -9,6 +9,7 @@ from typing import Any
 
 from jobqueue.handlers import Policy
 from jobqueue.managers import ClaimedJob, CostLine
+from jobqueue.rates import Rate
 
 GIVEN_UP_SECONDS = 2 * 3600  # a lease is an hour at most, and a reaper waits for one more after an outage
 
@@ -24,6 +25,7 @@ class Held:
     Defaults stand on the class: most jobs are short and never set the rest, and tens of thousands are made a second.
     """
 
+    own: bool = False  # for the worker's own slot
     policy: Policy | None = None
     child: str | None = None
     started: float | None = None
@@ -38,7 +40,13 @@ class Held:
     waits: str | None = None  # the child that waits for the verdict
     announcing: bool = False  # ended, and receivers of a signal are being called
     peak_memory: int | None = None
-    costs: tuple[CostLine, ...] = ()
+    costs: tuple[CostLine, ...] = ()  # one line a component and unit; replaced as a whole: the heartbeat reads it
+    costs_written: tuple[CostLine, ...] = ()  # those that stand in the job's row
+    # Where the price list has a rate for its type (pricing.py): that rate, and what has been measured so far.
+    rate: Rate | None = None
+    slots: int = 1  # of its child
+    cpu_before: float | None = None  # seconds that its child had used when it began
+    cpu_used: float | None = None  # seconds since then
 
     def __init__(self, job: ClaimedJob, lease_end: float) -> None:
         self.job, self.lease_end = job, lease_end

@@ -33,6 +33,8 @@ class WorkerOptions:
     max_jobs: int | None = None
     max_seconds: float | None = None
     maintenance: bool = True
+    metrics_port: int | None = None  # 0: one that the system chooses
+    metrics_host: str = "127.0.0.1"
 
     @classmethod
     def make(cls, settings: JobQueueSettings, *, alias: str, name: str | None = None, **given: object) -> WorkerOptions:

@@ -25,12 +25,14 @@ class Child:
     key: str
     slots: int
     channels: Channels
+    own: bool = False  # it runs the package's own jobs, and no others
     pid: int | None = None
     ready_at: float = 0.0
     served: int = 0
     retiring: bool = False
     dead: bool = False
     closed: bool = False
+    size: tuple[float, int] = (0.0, 0)  # its resident memory, and when that was looked at: for the price list only
     killed_at: float | None = None  # monotonic: when the zygote was told to kill it
     alone: Held | None = None
     awaiting: int = 0  # of the queue: have ended and wait for their verdict, or are being told of
@@ -135,33 +137,32 @@ class Child:
 def work_for(job: ClaimedJob) -> Work:
     """Return what a child needs of a claimed row."""
     return Work(
-        job.id, job.lease_epoch, job.job_type, job.queue, job.attempts, job.max_attempts, job.payload_bytes, job.payload
+        *(job.id, job.lease_epoch, job.job_type, job.queue, job.attempts, job.max_attempts),
+        *(job.payload_bytes, job.payload, job.trace_context),
     )
 
 
-class Pool:
-    """Keeps as many children as there are processes, replacing those that die, retire or grow too large."""
+class Crew:
+    """Children that are dealt the same jobs: those of the common slots, or the one of the worker's own slot."""
 
-    def __init__(self, launcher: Launcher, *, processes: int, threads: int) -> None:
-        self.launcher = launcher
+    def __init__(self, pool: Pool, *, processes: int, threads: int, own: bool = False) -> None:
+        self._pool, self._own = pool, own
         self.processes, self.threads = processes, threads
         self.children: dict[str, Child] = {}
-        self._numbers = itertools.count(1)
 
     @property
     def slots(self) -> int:
         """How many jobs run at a time."""
         return self.processes * self.threads
 
+    @property
+    def serving(self) -> list[Child]:
+        """The children that may be given more, now or when they have ended what they run alone."""
+        return [child for child in self.children.values() if not (child.retiring or child.dead)]
+
     def fill(self) -> list[Child]:
         """Fork what is missing; a child that retires is replaced before it has ended."""
-        serving = sum(not (child.retiring or child.dead) for child in self.children.values())
-        born = []
-        for _ in range(self.processes - serving):
-            key = f"c{next(self._numbers)}"
-            child = self.children[key] = Child(key, self.threads, self.launcher.fork(key, self.threads))
-            born.append(child)
-        return born
+        return [self._pool.fork(self, own=self._own) for _ in range(self.processes - len(self.serving))]
 
     def retire(self, child: Child) -> list[Held]:
         """Give a child nothing more and let it end; returns what it had not begun."""
@@ -170,8 +171,32 @@ class Pool:
         child.close_inbox()
         return back
 
+
+class Pool:
+    """All children, replaced when they die, retire or grow too large: the common ones, and the own slot's."""
+
+    def __init__(self, launcher: Launcher, *, processes: int, threads: int) -> None:
+        self.launcher = launcher
+        self.common = Crew(self, processes=processes, threads=threads)
+        self.own = Crew(self, processes=1, threads=1, own=True)  # filled only while there is something for it
+        self.children: dict[str, Child] = {}
+        self._numbers = itertools.count(1)
+
+    @property
+    def slots(self) -> int:
+        """How many jobs run at a time, those of the own slot not counted."""
+        return self.common.slots
+
+    def fork(self, crew: Crew, *, own: bool) -> Child:
+        """Have a child forked for a crew; its process id follows as an event."""
+        key = f"c{next(self._numbers)}"
+        child = Child(key, crew.threads, self.launcher.fork(key, crew.threads), own)
+        self.children[key] = crew.children[key] = child
+        return child
+
     def bury(self, child: Child) -> None:
         """Forget a dead child."""
         child.dead = True
         child.channels.close()
-        self.children.pop(child.key, None)
+        for children in (self.children, self.common.children, self.own.children):
+            children.pop(child.key, None)

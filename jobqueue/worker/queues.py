@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from jobqueue.exceptions import ConfigurationError, InvalidName
+from jobqueue.internal import INTERNAL_QUEUE
 from jobqueue.payloads import check_name
 
 
@@ -65,16 +66,20 @@ class QueuePlan:
             raise ConfigurationError(msg)
 
     def names(self) -> list[str]:
-        """Return the queues served that are known now."""
-        return [*self.named, *sorted(self.learnt.difference(self.named))] if self.every else list(self.named)
+        """Return the queues that share the slots and are known now: the package's own only where it is named."""
+        if not self.every:
+            return list(self.named)
+        return [*self.named, *sorted(self.learnt.difference(self.named, {INTERNAL_QUEUE}))]
 
     def registered(self) -> list[str]:
-        """Return what the worker's row says: the names, and * for all."""
-        return [*self.named, "*"] if self.every else list(self.named)
+        """Return what the worker's row says: the names, and * for all. All serve the package's own queue."""
+        if self.every:
+            return [*self.named, "*"]
+        return self.named if INTERNAL_QUEUE in self.named else [*self.named, INTERNAL_QUEUE]
 
     def serves(self, queue: str) -> bool:
-        """Tell whether a queue is served."""
-        return self.every or queue in self.named
+        """Tell whether a queue shares the slots."""
+        return queue in self.named or (self.every and queue != INTERNAL_QUEUE)
 
     def deals(
         self,

@@ -1,4 +1,4 @@
-"""The worker's row: who it is, that it lives, when it last claimed, and whether it sleeps."""
+"""The worker's row: who it is, that it lives, when it last claimed, whether it sleeps, and what its handlers told."""
 
 from __future__ import annotations
 
@@ -7,13 +7,17 @@ import os
 import socket
 import time
 from collections.abc import Callable, Iterable
+from datetime import timedelta
+from typing import TYPE_CHECKING
 
 from django.conf import settings as django_settings
 from django.db import DatabaseError
 
 import jobqueue
 from jobqueue import sql
+from jobqueue.children.processes import descendants_of, proportional_bytes
 from jobqueue.exceptions import ConfigurationError
+from jobqueue.internal import is_internal
 from jobqueue.logs import Quietly
 from jobqueue.managers.counting import pending_queues
 from jobqueue.managers.rows import Run
@@ -21,11 +25,18 @@ from jobqueue.managers.sessions import Session
 from jobqueue.registry import PolicyTable
 
 from .options import WorkerOptions
+from .telemetry import Telemetry
+from .tempo import Tempo
 from .threads import is_away
+
+if TYPE_CHECKING:
+    from .supervisor import Supervisor
 
 logger = logging.getLogger("jobqueue.worker")
 
-INTERNAL_TYPES = frozenset({"jobqueue.notify"})
+LONGEST_BEAT = timedelta(seconds=10)
+SOONEST_ANSWER_SECONDS = 0.5
+TOLD_BY_BEATS = ("jobs_ended", "jobs_per_second", "memory_bytes", "clock_skew_seconds", "listening", "gauges")
 
 
 class Registration:
@@ -36,6 +47,20 @@ class Registration:
         self.claimed_at: Callable[[], float | None] = lambda: None
         self.stopping: Callable[[], bool] = lambda: False
         self.sleeping: Callable[[], bool] = lambda: False
+        self.hears: Callable[[], bool] = lambda: False
+        self.jobs_ended: Callable[[], int] = lambda: 0
+        self.telemetry = Telemetry()
+        self._skew: float | None = None
+        self._tempo = Tempo()
+
+    def watch(self, worker: Supervisor) -> None:
+        """Tell of a worker's parts from here on: threads may look at them, and change nothing."""
+        self.claimed_at = lambda: worker.dispatch.claimed_at
+        self.sleeping = lambda: worker.dispatch.sleeping
+        self.stopping = lambda: worker.shutdown.stopping
+        self.hears = lambda: worker.dispatch.hears()  # noqa: PLW0108 - set anew when the listener starts
+        self.jobs_ended = lambda: worker.reports.ended
+        self.telemetry = worker.reports.telemetry
 
     def register(
         self, session: Session, policies: PolicyTable, *, ready: Callable[[Run], object], stopped: Callable[[], bool]
@@ -66,10 +91,35 @@ class Registration:
             logger.warning("no job type is declared for these queues and none has jobs: %s", ", ".join(strange))
         return True
 
-    def beat(self, session: Session, *, idle: bool | None = None) -> None:
-        """Say that the worker lives; `idle` True: it sleeps and wants to be woken, None: as before."""
+    def beat(self, session: Session) -> None:
+        """Say that the worker lives and what it does, with its gauges and what was counted since the last time."""
+        load = self.telemetry.load()
+        ended = self.jobs_ended()
+        before = time.time()
+        (row,) = self._write(
+            session,
+            idle=None,
+            jobs_ended=ended,
+            jobs_per_second=self._tempo.look(time.monotonic(), ended),
+            memory_bytes=memory_bytes(),
+            clock_skew_seconds=self._skew,
+            listening=self.hears(),
+            gauges=load.gauges,
+            batch=load.batch,
+            counts=load.counts,
+        )
+        self.telemetry.written(load)
+        after = time.time()
+        if after - before < SOONEST_ANSWER_SECONDS:  # else what took so long might be the way there, or back
+            self._skew = (before + after) / 2 - row[0]
+
+    def mark(self, session: Session, *, idle: bool) -> None:
+        """Say that the worker sleeps and wants to be woken, or does no more; nothing else is told."""
+        self._write(session, idle=idle, batch=0, counts="[]", **dict.fromkeys(TOLD_BY_BEATS))
+
+    def _write(self, session: Session, **told: object) -> list[tuple[float]]:
         claimed_at = self.claimed_at()
-        session.run(
+        return session.run(
             sql.WORKER_BEAT,
             {
                 "worker_id": self._options.worker_id,
@@ -81,16 +131,29 @@ class Registration:
                 "job_types": list(self._options.job_types),
                 "slots": self._slots,
                 "busy": self._busy(),
-                "idle": idle,
                 "sleeping": self.sleeping(),
                 "claimed_seconds": None if claimed_at is None else time.monotonic() - claimed_at,
                 "stopping": self.stopping(),
+                **told,
             },
         )
 
     def leave(self, session: Session) -> None:
-        """Take the row away; one that stays is removed by maintenance."""
+        """Take the row away, once all that was counted is written; one that stays is removed by maintenance."""
+        while self.telemetry.owes_counts:  # the batch that failed last, and what came after it
+            self.beat(session)
         session.run(sql.WORKER_LEAVE, {"worker_id": self._options.worker_id})
+
+
+def beat_interval(lease: timedelta) -> timedelta:
+    """Return the time between two heartbeats."""
+    return min(LONGEST_BEAT, lease / 6)
+
+
+def memory_bytes() -> int:
+    """Return the memory of this worker's processes together, shared pages counted once; read in about a millisecond."""
+    mine = os.getpid()
+    return proportional_bytes([mine, *descendants_of(mine)])
 
 
 def check_job_types(options: WorkerOptions, policies: PolicyTable) -> None:
@@ -124,8 +187,6 @@ def _others(policies: PolicyTable, homes: set[str], wanted: set[str]) -> list[st
         {
             policy.name
             for policy in policies.policies.values()
-            if policy.queue in homes
-            and not wanted & {policy.name, *policy.aliases}
-            and policy.name not in INTERNAL_TYPES
+            if policy.queue in homes and not wanted & {policy.name, *policy.aliases} and not is_internal(policy.name)
         }
     )

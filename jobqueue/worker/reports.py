@@ -11,6 +11,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from jobqueue.children.announcing import signal_for
+from jobqueue.children.costs import summed
 from jobqueue.children.protocol import CANCEL, DEADLINE, INTERRUPT, LEASE_LOST, Notice, Report, ending_from_json
 from jobqueue.managers import CostLine, Done, Ending, Release
 from jobqueue.outcomes import Outcome
@@ -19,9 +20,11 @@ from jobqueue.states import Status
 from .endings import MEMORY, apply_reason, crashed, stopped
 from .holding import Held, HeldJobs
 from .pool import Child, Pool
+from .pricing import charged
+from .telemetry import Telemetry
 
 if TYPE_CHECKING:
-    from .handout import HandOut
+    from .own import Hands
     from .settle import End, Settler
     from .stops import Stops
 
@@ -34,8 +37,9 @@ class Reports:
     def __init__(self, pool: Pool, held: HeldJobs, *, limit: Callable[[], bool]) -> None:
         self._pool, self._held, self._may_log = pool, held, limit
         self.settler: Settler
-        self.hands: HandOut
+        self.hands: Hands
         self.stops: Stops
+        self.telemetry = Telemetry()
         self.receivers: set[str] = set()  # signals that somebody listens to
         self._notices: deque[Notice] = deque()  # signals of killed children, for a living one to send
         self.ended = 0
@@ -61,12 +65,14 @@ class Reports:
         held = self._held.get(report.id, report.lease_epoch)
         if report.kind == "C" and held is not None:
             component, unit, amount = report.value
-            held.costs += (CostLine(component, unit, Decimal(amount)),)
+            held.costs = summed(held.costs, CostLine(component, unit, Decimal(amount)))
         elif report.kind == "B" and held is not None and held.asked is None:
             held.started = time.monotonic()
             self.stops.began(held, held.started, first=False)
         elif report.kind == "P":
             self._held.note_progress((report.id, report.lease_epoch), report.value)
+        elif report.kind == "M":
+            self.telemetry.take(report.value)
         elif report.kind == "S":
             child.notices -= 1
         elif report.kind == "T":  # threads of a stopped handler run on, or programs, and whose cannot be told
@@ -87,7 +93,8 @@ class Reports:
                 child.tell("verdict", fence, 0)
             return
         held.waits = child.key if report.waits else None
-        self.settler.add(held, self._end(held, report))
+        end = self._end(held, report)
+        self.settler.add(held, end if isinstance(end, Release) else charged(held, end, child))
 
     def _end(self, held: Held, report: Report) -> End:
         if report.kind == "R" and held.asked in (DEADLINE, INTERRUPT, CANCEL):  # it snoozed instead of stopping
@@ -96,7 +103,7 @@ class Reports:
         if report.kind == "R":
             return Release(*held.fence, _seconds(report.value), costs=held.costs)
         end: Done | Ending = report.value if report.kind == "D" else ending_from_json(report.value)
-        self.hands.learn(end.run_seconds)
+        self.hands.of(held).learn(end.run_seconds)
         if isinstance(end, Done):
             if held.asked == DEADLINE:  # it swallowed the stop and went on: not a success
                 held.killed = True
@@ -114,7 +121,7 @@ class Reports:
     def died(self, child: Child, code: int, *, ours: bool = False) -> None:
         """Account for a dead child: what it ran has ended, what it had not begun goes to another."""
         back = child.recall()
-        self._notices += child.unsent
+        self._notices += [] if child.own else child.unsent  # a heartbeat that was not told is out of date
         running = [held for held in child.queue.values() if not held.ended]
         self._pool.bury(child)
         innocent = ours or any(held.asked is not None for held in running)
@@ -125,17 +132,18 @@ class Reports:
 
     def _account(self, held: Held, code: int, *, innocent: bool, several: bool) -> None:
         held.killed = held.started is not None
+        self.ended += held.killed
         if held.lost or held.asked == LEASE_LOST:
             self._held.give_up(held)
         elif held.asked in (DEADLINE, CANCEL, INTERRUPT, MEMORY):
-            self.settler.add(held, stopped(held, held.asked, code))
+            self.settler.add(held, charged(held, stopped(held, held.asked, code), None))
         elif held.started is None:
             held.child = None
             self.hands.put_back([held])
         elif innocent:  # a neighbour's stop took it down, or the zygote's end
-            self.settler.add(held, stopped(held, INTERRUPT, code))
+            self.settler.add(held, charged(held, stopped(held, INTERRUPT, code), None))
         else:
-            self.settler.add(held, crashed(held, code, with_others=several))
+            self.settler.add(held, charged(held, crashed(held, code, with_others=several), None))
 
     def verdict(self, held: Held, end: End, status: int | None) -> None:
         """Answer the child that waits, send the signals of a killed one, and log what did not end well."""
@@ -176,7 +184,8 @@ class Reports:
 
     def send_notices(self) -> None:
         """Hand the signals of killed children to living ones: now, or as soon as there is one."""
-        children = sorted(self._pool.children.values(), key=lambda child: len(child.queue))
+        # Not the own slot's: receivers may take their time, and it is kept free for what must be told at once.
+        children = sorted(self._pool.common.children.values(), key=lambda child: len(child.queue))
         for child in children:
             self._notices += child.unsent
             child.unsent.clear()

@@ -97,7 +97,7 @@ class Shutdown:
         worker = self._worker
         if len(worker.held) or worker.claimer.busy:
             return False
-        drained = worker.options.drain and worker.dispatch.found_nothing
+        drained = worker.options.drain and worker.dispatch.drained
         return drained or (worker.dispatch.budget is not None and worker.dispatch.budget <= 0)
 
     def _begin(self, now: float) -> None:

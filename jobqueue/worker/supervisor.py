@@ -21,27 +21,30 @@ import time
 from collections.abc import Callable
 from datetime import timedelta
 from types import FrameType
+from typing import TYPE_CHECKING
 
+from jobqueue import tracing
 from jobqueue.children.launcher import Launcher
 from jobqueue.children.processes import trim_memory
 from jobqueue.conf import get_settings
+from jobqueue.internal import INTERNAL_QUEUE
 from jobqueue.listener import Listener
 from jobqueue.maintenance.loop import Maintenance
 from jobqueue.managers import Ending, Release, Renewal
 from jobqueue.managers.rows import Run
 from jobqueue.managers.sessions import Session
 from jobqueue.outcomes import LIMIT_OUTCOMES, Outcome
-from jobqueue.registry import from_policies
+from jobqueue.registry import from_policies, registry
 from jobqueue.signals import worker_started, worker_stopped
 from jobqueue.states import Status
 
 from .births import Births
 from .dispatch import Dispatch
 from .endings import new_ending
-from .handout import HandOut
 from .holding import Held, HeldJobs
 from .lease import Heartbeat
 from .options import WorkerOptions
+from .own import Hands, OwnSlot
 from .pool import Child, Pool
 from .registration import Registration, check_job_types, home_queues
 from .reports import Reports
@@ -49,6 +52,9 @@ from .settle import End, Settler
 from .shutdown import GRACEFUL, Shutdown
 from .stops import Stops
 from .threads import DatabaseThread, Inbox, LineBudget
+
+if TYPE_CHECKING:
+    from .monitor import Monitor
 
 logger = logging.getLogger("jobqueue.worker")
 
@@ -87,7 +93,8 @@ class Supervisor:
         self.reports = Reports(self.pool, self.held, limit=LineBudget(LOG_LINES_A_SECOND))
         self.stops = Stops(self.pool, self.held, self.settings)
         self.settler = Settler(self.settling, self.held, worker_id=options.worker_id, verdict=self._verdict)
-        self.hands = HandOut(self.pool, self.held, self.settler, began=self._began, reserved=self.plan.reserved)
+        self.hands = Hands.make(self.pool, self.held, self.settler, began=self._began, reserved=self.plan.reserved)
+        self.own = OwnSlot(self.pool, self.hands.own, options)
         self.dispatch = self._make_dispatch()
         self.dispatch.budget = options.max_jobs
         self.reports.settler, self.reports.hands, self.reports.stops = self.settler, self.hands, self.stops
@@ -106,18 +113,18 @@ class Supervisor:
         self.listener: Listener | None = None
         self.maintenance: Maintenance | None = None
         self.shutdown, self.births = Shutdown(self), Births(self)
-        self.registration.claimed_at = lambda: self.dispatch.claimed_at
-        self.registration.sleeping = lambda: self.dispatch.sleeping
-        self.registration.stopping = lambda: self.shutdown.stopping
+        self.registration.watch(self)
         self.selector = selectors.DefaultSelector()
-        self._watch_at = self._show_at = self._trim_at = 0.0
-        self._wait = self._looked_at = 0.0
+        self._watch_at = self._show_at = self._trim_at = self._wait = 0.0
+        self.looked_at: float | None = None  # monotonic: when the main loop last went round
+        self.monitor: Monitor | None = None
 
     def _make_dispatch(self) -> Dispatch:
         return Dispatch(
             self.claimer,
             plan=self.plan,
-            hands=self.hands,
+            hands=self.hands.common,
+            own=self.own,
             held=self.held,
             settler=self.settler,
             settings=self.settings,
@@ -141,6 +148,8 @@ class Supervisor:
         sys.setswitchinterval(0.0005)  # a thread whose answer has come must not wait long for its turn
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
             signal.signal(number, self._on_signal)
+        if self.monitor is not None:
+            self.monitor.start()
         code = 1
         try:
             code = self._loop() if self._start() else GRACEFUL
@@ -167,7 +176,11 @@ class Supervisor:
             self.listener.start()
         if self.options.maintenance:
             self.maintenance = Maintenance(
-                self.options.alias, self.options.worker_id, lease=self.options.lease, woke=self._hint
+                self.options.alias,
+                self.options.worker_id,
+                lease=self.options.lease,
+                woke=self._hint,
+                home_queue=self._home_queue,
             )
             self.maintenance.start()
         worker_started.send_robust(sender=None, worker_id=self.options.worker_id)
@@ -187,8 +200,9 @@ class Supervisor:
         """Take the policy table of a zygote that has just started."""
         table = self.launcher.policies
         self.reports.receivers = set(table.pop("receivers", ()))
+        self.own.heard = "worker_heartbeat" in self.reports.receivers
         self.stops.hears_begin = "job_started" in self.reports.receivers
-        self.dispatch.policies = policies = from_policies(table)
+        self.dispatch.policies = registry.told = policies = from_policies(table)
         for module, text in policies.failed.items():
             logger.error("handlers not imported module=%s error=%s", module, text.strip().split("\n")[-1])
         check_job_types(self.options, policies)
@@ -197,7 +211,7 @@ class Supervisor:
             self.registration.queues = self.plan.registered()
 
     def _loop(self) -> int:
-        started = self._looked_at = time.monotonic()
+        started = self.looked_at = time.monotonic()
         while True:
             now = time.monotonic()
             self.births.fill(now)
@@ -214,7 +228,7 @@ class Supervisor:
             if code is not None:
                 return code
             self._report_progress(now)
-            if self.hands.well_fed:
+            if self.hands.common.well_fed:
                 time.sleep(GATHER_SECONDS)  # every child has work for longer: many reports are read as cheaply as one
             self._wait = self._timeout(time.monotonic())
             events = self.selector.select(self._wait)
@@ -224,10 +238,10 @@ class Supervisor:
 
     def _allow_for_a_stall(self, now: float) -> None:
         """Move the deadlines when this process was stopped or starved: no job is late for that."""
-        lag = now - self._looked_at - self._wait
+        lag = now - (self.looked_at or now) - self._wait
         if lag > STALL_SECONDS:  # told before anything is checked: the first look would find phantom time-outs
             self.stops.shift(lag)
-        self._looked_at = now
+        self.looked_at = now
 
     def _read(self, events: list[tuple[selectors.SelectorKey, int]]) -> None:
         now = time.monotonic()
@@ -246,6 +260,7 @@ class Supervisor:
                 self.hands.put_back_retired(child)
         self.stops.oversized.clear()
         self.reports.send_notices()
+        self.own.check(now, stopping=self.shutdown.stopping)
         for child in list(self.pool.children.values()):
             if child.retiring and not child.queue:
                 child.close_inbox()
@@ -290,6 +305,10 @@ class Supervisor:
 
     # -- from other threads ---------------------------------------------------------------------------------------
 
+    def _home_queue(self, job_type: str) -> str | None:
+        """Return the queue that a type is declared for; the table of policies comes with the zygote, and anew."""
+        return self.dispatch.policies.home_queue(job_type)
+
     def _hint(self, queue: str | None, cancels: bool = False) -> None:
         """Take a hint from the listener or from maintenance, on their threads."""
         if cancels:
@@ -322,7 +341,8 @@ class Supervisor:
         if self.options.drain:
             self.dispatch.look_again()
         elif isinstance(end, Ending) and (status in (Status.PENDING, Status.DEAD) or end.outcome in LIMIT_OUTCOMES):
-            self.dispatch.wake([held.job.queue])  # the job itself, or the notice of it, is due: nobody else was told
+            # The job itself, or the notice of it, is due, and nobody else was told.
+            self.dispatch.wake([held.job.queue, INTERNAL_QUEUE])
 
     def _mark_idle(self, idle: bool) -> None:
         now = time.monotonic()
@@ -331,7 +351,7 @@ class Supervisor:
             trim_memory()
 
         def mark() -> None:
-            self.registration.beat(self.claimer.session, idle=idle)
+            self.registration.mark(self.claimer.session, idle=idle)
 
         def marked(_result: object, error: Exception | None) -> None:
             if error is not None:
@@ -348,6 +368,8 @@ class Supervisor:
     # -- end ------------------------------------------------------------------------------------------------------
 
     def _close(self, code: int) -> None:
+        if self.settings.TRACING:
+            self.births.let_children_end(tracing.FLUSH_SECONDS + END_SECONDS)
         self.launcher.stop()
         self._ending.set()
         threads = [thread for thread in self._threads() if thread.is_alive()]

@@ -1,5 +1,7 @@
 """The app's configuration: receivers of a worker's own signals are connected here, as docs/handlers.md says."""
 
+import os
+
 from django.apps import AppConfig
 
 
@@ -9,7 +11,11 @@ class ProbeConfig(AppConfig):
     name = "tests.probe"
 
     def ready(self) -> None:
-        """Connect what PROBE_RECEIVERS asks for."""
+        """Connect what PROBE_RECEIVERS asks for, and trace where PROBE_TRACES says where to."""
         from .receivers import connect_worker_receivers  # late: models are not ready before
 
         connect_worker_receivers()
+        if path := os.environ.get("PROBE_TRACES"):
+            from .tracing import trace_to_file
+
+            trace_to_file(path)

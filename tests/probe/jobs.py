@@ -5,12 +5,21 @@ import os
 import time
 from typing import Any
 
-from jobqueue import Backoff, Discard, Limits, Retry, Snooze, job
+from jobqueue import Backoff, Dead, Discard, Limits, Retry, Snooze, job
 
-from . import coroutines, databases, endings, records, resources, stopping
+from . import coroutines, databases, endings, measuring, records, resources, spending, stopping
 from .receivers import connect_receivers
 
-MODULES = (coroutines, databases, endings, records, resources, stopping)  # imported so that their handlers are found
+MODULES = (
+    coroutines,
+    databases,
+    endings,
+    measuring,
+    records,
+    resources,
+    spending,
+    stopping,
+)  # imported so that their handlers are found
 
 
 @job("probe.ok")
@@ -66,6 +75,12 @@ def snooze(context: Any, *, delay: float) -> None:
 def discard(context: Any, *, reason: str = "not needed") -> None:
     """Give the job up."""
     raise Discard(reason)
+
+
+@job("probe.give_up")
+def give_up(context: Any, *, reason: str = "no use") -> None:
+    """Say that no further attempt can succeed."""
+    raise Dead(reason)
 
 
 @job("probe.impatient", backoff=Backoff(base=1, cap=1, jitter=0), priority=7, max_attempts=9, queue="probes")

@@ -8,6 +8,7 @@ from typing import Any
 import psycopg
 from django.dispatch import Signal
 
+import jobqueue
 from jobqueue import signals
 
 NAMES = ("job_started", "job_done", "job_retrying", "job_dead", "job_cancelled")
@@ -42,6 +43,12 @@ def raise_for_worker(signal: Signal, sender: None, **arguments: Any) -> None:
     raise RuntimeError(f"worker receiver boom: {sorted(arguments)}")
 
 
+def measure_heartbeat(signal: Signal, sender: None, *, worker_id: str, **arguments: Any) -> None:
+    """Tell which process this is, and that a heartbeat came."""
+    jobqueue.gauge("receiver_pid", os.getpid())
+    jobqueue.count("heartbeats", worker=worker_id)
+
+
 def connect_worker_receivers() -> None:
     """Connect to the signals of a worker, which its supervisor sends: handler modules are not imported there."""
     if os.environ.get("PROBE_RECEIVERS") == "raise":
@@ -52,6 +59,8 @@ def connect_worker_receivers() -> None:
 def connect_receivers() -> None:
     """Connect what PROBE_RECEIVERS asks for, to every signal of a job."""
     known = {"record": record_signal, "raise": raise_always, "dawdle": dawdle}
+    if os.environ.get("PROBE_RECEIVERS") == "heartbeat":
+        signals.worker_heartbeat.connect(measure_heartbeat, weak=False)
     chosen = known.get(os.environ.get("PROBE_RECEIVERS", ""))
     if chosen is not None:
         for name in NAMES:

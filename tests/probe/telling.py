@@ -2,6 +2,7 @@
 
 import json
 import os
+import time
 from pathlib import Path
 
 from jobqueue.notifiers import Notification
@@ -15,3 +16,8 @@ def tell(event: Notification) -> None:
 def fail(event: Notification) -> None:
     """Be unable to tell anybody."""
     raise RuntimeError("the mail server is down")
+
+
+def tell_slowly(event: Notification) -> None:
+    """Take a second for it."""
+    time.sleep(1)

@@ -1,12 +1,15 @@
 """The rows of the workers: who is alive, who sleeps, who has not been heard of for a while."""
 
+import json
+import time
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from jobqueue import sql
-from jobqueue.models import Job, Worker
+from jobqueue.models import Counter, Job, Worker
+from jobqueue.worker.registration import TOLD_BY_BEATS
 from tests.factories import WorkerFactory, ago
 
 pytestmark = pytest.mark.django_db
@@ -14,8 +17,8 @@ pytestmark = pytest.mark.django_db
 run = Job.objects.run_sql
 
 
-def beat(**changes: Any) -> Worker:
-    params = {
+def params(**changes: Any) -> dict[str, Any]:
+    usual = {
         "worker_id": "w1",
         "name": "w",
         "hostname": "here",
@@ -29,8 +32,20 @@ def beat(**changes: Any) -> Worker:
         "sleeping": False,
         "claimed_seconds": 1.5,
         "stopping": False,
+        "jobs_ended": 5,
+        "jobs_per_second": 0.5,
+        "memory_bytes": 1_000,
+        "clock_skew_seconds": 0.25,
+        "listening": True,
+        "gauges": "[]",
+        "batch": 0,
+        "counts": "[]",
     }
-    run(sql.WORKER_BEAT, {**params, **changes})
+    return {**usual, **changes}
+
+
+def beat(**changes: Any) -> Worker:
+    run(sql.WORKER_BEAT, params(**changes))
     return Worker.objects.get(pk="w1")
 
 
@@ -63,6 +78,55 @@ def test_the_idle_mark_is_set_kept_and_cleared() -> None:
     assert beat(idle=True).idle_since == marked, "idle since the first mark"
     assert beat(idle=False).idle_since is None
     assert beat(idle=None).idle_since is None
+
+
+def test_what_a_mark_does_not_tell_stays_as_it_was() -> None:
+    gauges = [{"name": "ports", "labels": {}, "value": 3, "at_seconds_ago": 0}]
+    beat(gauges=json.dumps(gauges))
+
+    marked = beat(idle=True, **dict.fromkeys(TOLD_BY_BEATS))
+
+    assert (marked.jobs_ended, marked.memory_bytes, marked.clock_skew_seconds) == (5, 1_000, 0.25)
+    assert marked.jobs_per_second == 0.5
+    assert (marked.listening, marked.gauges) == (True, gauges)
+
+
+def test_a_beat_answers_with_the_servers_time() -> None:
+    rows = run(sql.WORKER_BEAT, params())
+
+    assert abs(rows[0][0] - time.time()) < 5  # the test's server runs on this host
+
+
+COUNTS = json.dumps([{"name": "sessions", "labels": {"end": "block"}, "amount": 2.5}])
+
+
+def test_a_beat_writes_down_what_was_counted() -> None:
+    beat(batch=1, counts=COUNTS)
+
+    assert list(Counter.objects.values_list("name", "labels", "amount", "span_seconds")) == [
+        ("sessions", {"end": "block"}, 2.5, 0)
+    ]
+
+
+def test_a_batch_of_counts_is_written_once() -> None:
+    """Guard: counts_batch >= batch. A beat whose answer was lost is sent again."""
+    beat()
+    for _ in range(2):
+        beat(batch=7, counts=COUNTS)
+
+    assert Counter.objects.count() == 1
+    assert beat().counts_batch == 7, "a beat without counts forgets no number"
+    beat(batch=8, counts=COUNTS)
+    assert Counter.objects.count() == 2
+
+
+def test_a_batch_of_another_worker_has_numbers_of_its_own() -> None:
+    """Guard: the worker's id."""
+    WorkerFactory.create(counts_batch=9)
+
+    beat(batch=1, counts=COUNTS)
+
+    assert Counter.objects.count() == 1
 
 
 def test_a_worker_that_leaves_takes_its_row_along() -> None:

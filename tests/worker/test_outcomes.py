@@ -195,6 +195,20 @@ def test_discard_cancels_with_the_reason(launch: Launch, enqueue: Enqueue, wait_
     assert ended.attempt_rows.get().outcome == Outcome.DISCARDED
 
 
+def test_a_handler_that_gives_up_makes_a_dead_letter_at_once(
+    launch: Launch, enqueue: Enqueue, wait_for: WaitFor
+) -> None:
+    launch()
+    job = enqueue("give_up", reason="no such account", _max_attempts=5)
+
+    ended = wait_for(job, Status.DEAD)
+
+    assert (ended.attempts, ended.outcome, ended.last_error) == (1, Outcome.FAILED, "no such account")
+    assert ended.error_class == "jobqueue.exceptions.Dead"
+    assert ended.attempt_rows.get().outcome == Outcome.FAILED
+    assert Job.objects.filter(job_type="jobqueue.notify").count() == 1
+
+
 def test_a_job_that_fails_is_tried_again_until_it_goes_well(
     launch: Launch, enqueue: Enqueue, wait_for: WaitFor, effects: Effects
 ) -> None:
