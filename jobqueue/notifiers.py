@@ -19,6 +19,7 @@ from django.utils.module_loading import import_string
 from .conf import JobQueueSettings, get_settings
 from .exceptions import ConfigurationError
 from .outcomes import Outcome
+from .redaction import mask_text
 
 logger = logging.getLogger("jobqueue.notify")
 
@@ -87,9 +88,10 @@ class EmailNotifier:
 
 
 def _body(event: Notification) -> str:
+    # Mail leaves the house and is kept for years: what looks like a secret in an error does not go with it.
     return (
         f"{event.summary}\n\nqueue: {event.queue}\nowner: {event.owner or '-'}\nattempts: {event.attempts}\n\n"
-        f"{event.error_class}\n{event.error_text}\n"
+        f"{event.error_class}\n{mask_text(event.error_text)}\n"
     )
 
 

@@ -19,9 +19,13 @@ from jobqueue.conf import get_settings
 from jobqueue.logs import Quietly
 from jobqueue.managers.sessions import Session
 
+from .alerts import Alerts
+from .budgets import Budgets
+from .figures import PruneFigures
 from .fold import Fold
 from .promote import Promote
 from .prune import Prune
+from .queues import ResumeQueues
 from .reap import Reap
 from .shape import Service
 from .workers import RemoveWorkers
@@ -36,7 +40,15 @@ QUICK_SECONDS = 0.01
 class Maintenance(threading.Thread):
     """One thread, one connection, all services."""
 
-    def __init__(self, alias: str, worker_id: str, *, lease: timedelta, woke: Callable[[str | None], None]) -> None:
+    def __init__(
+        self,
+        alias: str,
+        worker_id: str,
+        *,
+        lease: timedelta,
+        woke: Callable[[str | None], None],
+        home_queue: Callable[[str], str | None] = lambda _: None,
+    ) -> None:
         super().__init__(name="jobqueue-maintenance", daemon=True)
         self._ended, self._wake = threading.Event(), threading.Event()
         self.session = Session(alias, f"jobqueue maintenance {worker_id}", wake=self._ended)
@@ -45,9 +57,13 @@ class Maintenance(threading.Thread):
         self.services: list[Service] = [
             self.promote,
             Reap(self.session, worker_id=worker_id, lease=lease, interval_seconds=tick),
+            ResumeQueues(run, interval_seconds=tick),
+            Budgets(self.session, home_queue=home_queue, interval_seconds=tick),
             Prune(run),
             Fold(run),
+            PruneFigures(run),
             RemoveWorkers(run, lease=lease),
+            Alerts(self.session),
         ]
         self._due = dict.fromkeys((service.name for service in self.services), 0.0)
         self._woke = woke

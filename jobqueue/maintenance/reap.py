@@ -12,6 +12,7 @@ from datetime import timedelta
 
 from jobqueue import sql
 from jobqueue.conf import get_settings
+from jobqueue.internal import INTERNAL_QUEUE
 from jobqueue.managers import moving
 from jobqueue.managers.culprits import Culprits
 from jobqueue.managers.sessions import Session
@@ -49,8 +50,9 @@ class Reap:
         rows = self._culprits.run(BATCH)
         self.more = len(rows) == BATCH or self._culprits.more
         if rows and get_settings().NOTIFY:
-            queues = sorted({row[4] for row in rows if row[1] == Status.PENDING})
-            self._session.run(sql.WAKE_QUEUES, {"channel": CHANNEL, "queues": queues})
+            queues = {row[4] for row in rows if row[1] == Status.PENDING}
+            told = {INTERNAL_QUEUE for row in rows if row[1] == Status.DEAD}  # a notice of it may be due
+            self._session.run(sql.WAKE_QUEUES, {"channel": CHANNEL, "queues": sorted(queues | told)})
         for row in rows[:5]:
             logger.warning("job reclaimed: its lease ran out job_id=%s status=%s lost_by=%s lease_epoch=%s", *row[:4])
         if len(rows) > 5:

@@ -12,10 +12,14 @@ import django
 from project import postgres
 from project.demo.database import make_database
 
+# What `manage.py demo_provoke budget_80` spends.
+BUDGETS = '{"demo": {"job_type": "demo.spend", "amount": "2", "unit": "USD", "per": "hour", "at_limit": "alert"}}'
+
 
 def main() -> int:
     """Set the environment up, then the settings that are read from it, then run."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "project.settings")
+    os.environ.setdefault("JOBQUEUE_BUDGETS", BUDGETS)
     os.environ["DATABASE_URL"] = make_database(os.environ.get("DATABASE_URL") or postgres.ensure_running())
     django.setup()
     from project.demo.run import run  # models can be imported only now
