@@ -51,16 +51,16 @@ class Row(NamedTuple):
     created_at: datetime
 
 
-def enqueue_one(connection: BaseDatabaseWrapper, arrival: Arrival) -> Row | None:
+def enqueue_one(connection: BaseDatabaseWrapper, arrival: Arrival, trace: str | None = None) -> Row | None:
     """Insert one job and have idle workers woken after the commit. Returns None when an active job holds its key."""
-    if _stands_alone(connection, arrival):
+    if trace is None and _stands_alone(connection, arrival):  # the procedure stores no trace context
         try:
             return _call(connection, arrival)
         except ProgrammingError as error:
             if sqlstate(error) != UNDEFINED_FUNCTION:
                 raise
             _without_procedure.add(connection.alias)  # tables made without migrations, as some test runs do
-    row = insert_one(connection, arrival)
+    row = insert_one(connection, arrival, trace)
     if row is not None and row.run_after - row.created_at <= soon():
         wake_after_commit(connection, [arrival.queue])
     return row
@@ -88,14 +88,14 @@ def _call(connection: BaseDatabaseWrapper, arrival: Arrival) -> Row | None:
     return None if job_id is None else Row(job_id, PENDING, created_at, created_at)
 
 
-def insert_one(connection: BaseDatabaseWrapper, arrival: Arrival) -> Row | None:
+def insert_one(connection: BaseDatabaseWrapper, arrival: Arrival, trace: str | None = None) -> Row | None:
     """Insert one job in the caller's transaction. Returns None when an active job holds its key."""
     with connection.cursor() as cursor:
         if arrival.run_after is None and arrival.delay is None:
-            cursor.execute(sql.INSERT_DUE_JOB, _params(arrival))
+            cursor.execute(sql.INSERT_DUE_JOB, _params(arrival) | {"trace_context": trace})
             due: tuple[int, datetime] | None = cursor.fetchone()
             return None if due is None else Row(due[0], PENDING, due[1], due[1])
-        when = {"run_after": arrival.run_after, "delay": arrival.delay}
+        when = {"run_after": arrival.run_after, "delay": arrival.delay, "trace_context": trace}
         cursor.execute(sql.INSERT_JOB, _params(arrival) | when)
         row: tuple[int, int, datetime, datetime] | None = cursor.fetchone()
         return None if row is None else Row(*row)
@@ -121,10 +121,10 @@ def _blank(model: type[Job]) -> dict[str, Any]:
     return blank | {"attempts": 0, "interruptions": 0, "lease_epoch": 0, "cost_total": 0, "cost_last": 0}
 
 
-def new_job(model: type[Job], alias: str) -> Make:
+def new_job(model: type[Job], alias: str, trace: str | None = None) -> Make:
     """Return the function that builds the instances of new rows without reading them back."""
     # Model.__init__ takes ten times as long as all the checks of a job: it asks 35 fields for their defaults.
-    blank = _blank(model)
+    blank = _blank(model) if trace is None else _blank(model) | {"trace_context": trace}
     listened = pre_init.has_listeners(model) or post_init.has_listeners(model)
 
     def make(arrival: Arrival, job_id: int, status: int, run_after: datetime, created_at: datetime) -> Job:
@@ -175,8 +175,11 @@ def collector_paused() -> Iterator[None]:
 class Batch:
     """A bulk enqueue: ids from the sequence first, then COPY for jobs without keys, ordered inserts for the others."""
 
-    def __init__(self, cursor: CursorWrapper, arrivals: Sequence[Arrival], make: Make) -> None:
-        self._cursor, self._arrivals, self._make = cursor, arrivals, make
+    def __init__(
+        self, cursor: CursorWrapper, arrivals: Sequence[Arrival], make: Make, trace: str | None = None
+    ) -> None:
+        self._cursor, self._arrivals, self._make, self._trace = cursor, arrivals, make, trace
+        self._line_end = "\\N\n" if trace is None else f"{trace}\n"
         cursor.execute(sql.RESERVE_IDS, {"take": len(arrivals)})
         row: tuple[int, list[int] | None, datetime] = cursor.fetchone()
         first, ids, self.now = row
@@ -209,7 +212,8 @@ class Batch:
         return SCHEDULED if due > self.now else PENDING
 
     def _copy(self, places: Sequence[int]) -> None:
-        with self._cursor.copy(sql.COPY_JOBS) as copy:
+        # Django's cursor hands copy() through as it is, so the driver's own errors would come out.
+        with self._cursor.db.wrap_database_errors, self._cursor.copy(sql.COPY_JOBS) as copy:
             for start in range(0, len(places), LINES):
                 # The instances are built here because the server works on the last lines meanwhile.
                 copy.write("".join([self._line(place) for place in places[start : start + LINES]]))
@@ -227,7 +231,7 @@ class Batch:
         owner = arrival.owner and arrival.owner.translate(COPY_ESCAPES)
         return (
             f"{job_id}\t{arrival.job_type}\t{arrival.queue}\t{arrival.priority}\t{payload}\t{arrival.payload_bytes}\t"
-            f"{when}\t{status}\t{owner}\t{arrival.max_attempts}\n"
+            f"{when}\t{status}\t{owner}\t{arrival.max_attempts}\t{self._line_end}"
         )
 
     def _keep(self, place: int, arrival: Arrival, status: int, due: datetime) -> None:
@@ -252,6 +256,7 @@ class Batch:
                 "dedupe_keys": [item.dedupe_key for item in items],
                 "owners": [item.owner for item in items],
                 "max_attempts": [item.max_attempts for item in items],
+                "trace_context": self._trace,
             },
         )
         inserted = {row[0] for row in self._cursor.fetchall()}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from django.db import DatabaseError, IntegrityError, connections, transaction
@@ -79,19 +79,39 @@ class JobManager(EnqueueMixin, AttemptMixin):
 
         return self._move(ids, "cancel", one_batch)
 
-    def redrive(self, ids: int | Iterable[int], *, spread: timedelta = timedelta(0)) -> Moved:
-        """Put dead letters back with a fresh budget of attempts, due over `spread` from now; history stays.
+    def redrive(
+        self, ids: int | Iterable[int], *, spread: timedelta = timedelta(0), not_before: datetime | None = None
+    ) -> Moved:
+        """Put dead letters back with a fresh budget of attempts, due over `spread` from now or later; history stays.
 
         Left out and reported as `blocked by #id`: rows whose dedupe key is active, and all but the newest of a key.
         Raises InvalidTransition for a single id that is refused.
         """
 
         def one_batch(batch: Sequence[int], moved: Moved) -> None:
-            rows = moving.redrive(self.run_sql, ids=batch, spread=spread)
+            rows = moving.redrive(self.run_sql, ids=batch, spread=spread, not_before=not_before)
             moved.changed |= {row[0]: row[1] for row in rows}
             self._wake({row[2] for row in rows if row[1] == Status.PENDING})
 
         return self._move(ids, "redrive", one_batch)
+
+    def edit_payload(
+        self, job_id: int, payload: str, payload_bytes: int, *, updated_at: datetime, lease_epoch: int
+    ) -> str | None:
+        """Give a dead letter another payload (JSON text that was checked), if its row is still as it was seen.
+
+        Returns the payload before, as JSON text; None where the job has changed meanwhile. Raises InvalidTransition
+        where another transaction keeps it locked.
+        """
+        told = {"id": job_id, "payload": payload, "payload_bytes": payload_bytes}
+        try:
+            with transaction.atomic(using=self.write_db), self._impatient():
+                rows = self.run_sql(sql.EDIT_PAYLOAD, told | {"updated_at": updated_at, "lease_epoch": lease_epoch})
+        except DatabaseError as error:
+            if settling.sqlstate(error) not in RETRIED:
+                raise
+            raise InvalidTransition(job_id, None, "edit", f"it {_why_refused(error, locked=True)}") from error
+        return rows[0][0] if rows else None
 
     def discard(self, ids: int | Iterable[int], *, reason: str = "") -> Moved:
         """Discard dead letters, keeping the reason. Raises InvalidTransition for a single id that is not one."""
@@ -176,11 +196,14 @@ class JobManager(EnqueueMixin, AttemptMixin):
         """Return the number of jobs by status, each up to a cap (None: exact, by a scan)."""
         return {Status(row[0]): row[1] for row in self.run_sql(sql.COUNT_JOBS, {"cap": cap})}
 
-    def ops(self) -> Snapshot:
-        """Return the figures of the moment, cheap at any size; see jobqueue.ops.snapshot.Snapshot."""
+    def ops(self, *, fresh: bool = False) -> Snapshot:
+        """Return the figures of the moment, cheap at any size; see jobqueue.ops.snapshot.
+
+        Callers of one process share one look for a second; `fresh` ones get their own.
+        """
         from jobqueue.ops.snapshot import take_snapshot  # noqa: PLC0415  (the one import that points up)
 
-        return take_snapshot(self)
+        return take_snapshot(self, fresh=fresh)
 
     def ping(self) -> bool:
         """Return True when the jobs' database answers. Raises OperationalError when it does not."""

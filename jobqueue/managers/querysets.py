@@ -23,11 +23,9 @@ else:
 
 def patience() -> tuple[float, dict[str, float]]:
     """Return how many seconds a run may take before it is stuck: of any type, and of each that may take longer."""
-    settings = get_settings()
-    durations = [(handler.name, handler.limits.duration or 0) for handler in registry]
-    return settings.STUCK_AFTER_SECONDS, {
-        name: duration + 60 for name, duration in durations if duration + 60 > settings.STUCK_AFTER_SECONDS
-    }
+    seconds = get_settings().STUCK_AFTER_SECONDS
+    longer = {name: duration + 60 for name, duration in registry.durations().items() if duration + 60 > seconds}
+    return seconds, longer
 
 
 class JobQuerySet(QuerySetBase):

@@ -114,6 +114,31 @@ class Session:
                 self._execute("ROLLBACK")
             raise
 
+    @contextlib.contextmanager
+    def lent(self) -> Iterator[str]:
+        """Have Django's ORM work on this connection, in this thread, for one short transaction; gives the alias.
+
+        Another connection for it would have no limits on time, and none of what finds out that a server is gone.
+        """
+        wrapper, before = self._connected(), connections[self.alias]
+        raw: psycopg.Connection[Any] = wrapper.connection
+        kept = raw.prepare_threshold, raw.isolation_level
+        # Its cursors prepare by themselves, which no pooler bears.
+        raw.prepare_threshold, raw.isolation_level = None, psycopg.IsolationLevel.READ_COMMITTED
+        self._asked_at = time.monotonic()
+        connections[self.alias] = wrapper
+        try:
+            yield self.alias
+        except DatabaseError as error:
+            self._after_error(error)
+            self._raise_if_cut(error)
+            raise
+        finally:
+            self._asked_at = None
+            connections[self.alias] = before
+            if not raw.closed:
+                raw.prepare_threshold, raw.isolation_level = kept
+
     @property
     def pooled(self) -> bool:
         """Whether a pooler was found between this connection and the server."""

@@ -3,4 +3,5 @@
 -- Returns: nothing
 -- Locks:   none
 -- Index:   none
-COPY jobqueue_job (id, job_type, queue, priority, payload, payload_bytes, run_after, status, owner, max_attempts) FROM STDIN
+COPY jobqueue_job (id, job_type, queue, priority, payload, payload_bytes, run_after, status, owner, max_attempts, trace_context)
+FROM STDIN

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from django.db import connection
+from django.db import IntegrityError, connection
 from django.test.utils import CaptureQueriesContext
 
 from jobqueue.exceptions import InvalidName, PayloadError, UnknownJobType
@@ -185,3 +185,17 @@ def test_the_garbage_collector_is_left_as_it_was(was_enabled: bool) -> None:
         assert gc.isenabled() == was_enabled
     finally:
         gc.enable()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_error_of_the_copy_is_an_error_of_django() -> None:
+    """A constraint of the project's own on the table: callers catch django.db.IntegrityError, not the driver's."""
+    with connection.cursor() as cursor:
+        cursor.execute("ALTER TABLE jobqueue_job ADD CONSTRAINT probe CHECK (owner <> 'refused') NOT VALID")
+    try:
+        with pytest.raises(IntegrityError, match="probe"):
+            Job.objects.enqueue_many([{"job_type": "probe.ok", "payload": {}, "owner": "refused"}])
+    finally:
+        with connection.cursor() as cursor:
+            cursor.execute("ALTER TABLE jobqueue_job DROP CONSTRAINT probe")
+    assert not Job.objects.exists()

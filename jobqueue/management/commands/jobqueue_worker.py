@@ -6,14 +6,11 @@ import argparse
 import sys
 from datetime import timedelta
 from functools import partial
-from importlib import import_module
-from pkgutil import iter_modules
 from typing import Any
 
-from django.conf import settings as django_settings
 from django.core import checks
 from django.core.management.base import BaseCommand, CommandError
-from django.db import ProgrammingError, connections
+from django.db import connections
 
 from jobqueue.children.launcher import ZygoteFailed
 from jobqueue.conf import get_settings
@@ -22,6 +19,7 @@ from jobqueue.logs import speak_by_default
 from jobqueue.management import reloading
 from jobqueue.managers.rows import Run
 from jobqueue.models import Job
+from jobqueue.ops.health import missing_migrations
 from jobqueue.worker.options import WorkerOptions
 from jobqueue.worker.supervisor import Supervisor
 
@@ -61,6 +59,8 @@ class Command(BaseCommand):
         parser.add_argument("--max-seconds", type=float, help="end after so many seconds")
         parser.add_argument("--shutdown-timeout", type=_seconds, help="seconds that running jobs get when stopping")
         parser.add_argument("--no-maintenance", action="store_true", help="leave housekeeping to other workers")
+        parser.add_argument("--metrics-port", type=int, help="serve health and metrics on this port (0: any free one)")
+        parser.add_argument("--metrics-host", help="address to serve them on (default: 127.0.0.1)")
         parser.add_argument("--reload", action="store_true", help="start again when code changes; for development")
 
     def handle(self, **options: Any) -> None:
@@ -79,6 +79,12 @@ class Command(BaseCommand):
                 ready=partial(self._check_migrations, alias),
                 progress=self._progress(options),
             )
+            if supervisor.options.metrics_port is not None:
+                from jobqueue.worker.monitor import Monitor  # noqa: PLC0415  (a web server, which few workers need)
+
+                supervisor.monitor = Monitor(
+                    supervisor, supervisor.options.metrics_host, supervisor.options.metrics_port
+                )
             code = supervisor.run()
         except ConfigurationError as error:
             raise CommandError(str(error), returncode=2) from error
@@ -108,23 +114,15 @@ class Command(BaseCommand):
             max_jobs=options["max_jobs"],
             max_seconds=options["max_seconds"],
             maintenance=False if options["no_maintenance"] else None,
+            metrics_port=options["metrics_port"],
+            metrics_host=options["metrics_host"],
         )
 
     def _check_migrations(self, alias: str, run: Run) -> None:
         """Refuse to work on tables that this version does not know. Asked by the worker's own connection."""
-        try:
-            # By hand: Django's loader imports every app's migrations, and the worker would keep them.
-            applied = {name for (name,) in run("SELECT name FROM django_migrations WHERE app = 'jobqueue'", {})}
-        except ProgrammingError:  # no migration of any app was ever applied
-            applied = set()
-        module = django_settings.MIGRATION_MODULES.get("jobqueue", "jobqueue.migrations")
-        # As Django's loader does: what begins with an underscore is no migration.
-        found = iter_modules(import_module(module).__path__) if module else ()
-        names = [each.name for each in found if not each.ispkg and each.name[0] not in "_~"]
-        if missing := sorted(set(names) - applied):
-            names_missing = ", ".join(missing)
+        if missing := ", ".join(missing_migrations(run)):
             raise CommandError(
-                f"the tables of jobqueue are not migrated ({names_missing}): run manage.py migrate --database {alias}"
+                f"the tables of jobqueue are not migrated ({missing}): run manage.py migrate --database {alias}"
             )
 
     def _progress(self, options: dict[str, Any]) -> Any:
