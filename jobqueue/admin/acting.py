@@ -1,38 +1,38 @@
 """Actions on jobs: chosen in a list, shown with their number on a page that asks, carried out by jobqueue.operations.
 
-The page that asks holds the newest id of its moment: jobs that come to match only afterwards are left alone. "Select
-all" acts on the filtered set as the database has it, not on the rows of the visible page (case C130).
+The page that asks holds the newest id and the time of its moment: jobs that come to match only afterwards are left
+alone. "Select all" acts on the filtered set as the database has it, not on the rows of the visible page (case C130), in
+steps that the page drives (running.py): it ends in a report however many jobs there are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from datetime import timedelta
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from django import forms
 from django.contrib import admin, messages
 from django.contrib.admin import helpers
-from django.db.models import Count
+from django.contrib.admin.views.main import PAGE_VAR
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
+from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
-from django.utils.translation import ngettext
 
 from jobqueue import operations
 from jobqueue.models import Job
-from jobqueue.ops.limited import read_within
 
-from .base import ReadOnlyAdmin, user_of
-from .paging import COUNT_CAP, count_up_to
+from .asking import ActForm, default_seconds
+from .base import ReadOnlyAdmin, job_url, user_of
+from .preview import preview
+from .running import Run
+from .wording import span
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet
 
-COUNT_LIMIT: Final = timedelta(seconds=2)
 SHOWN_REFUSALS: Final = 5
-SHOWN_TYPES: Final = 10
-LONGEST_SPREAD_SECONDS: Final = 7 * 86_400
+#: What a list is filtered by where it shows one group of errors.
+GROUP_PARAMETERS: Final = ("fingerprint", "job_type__")
 
 
 class Verb(NamedTuple):
@@ -71,33 +71,6 @@ VERBS: Final[dict[str, Verb]] = {
 }
 
 
-class ActForm(forms.Form):
-    """What a person may say about an action."""
-
-    newest = forms.IntegerField(widget=forms.HiddenInput, min_value=0)
-    reason = forms.CharField(
-        label=_("Reason"), required=False, max_length=operations.REASON_CHARACTERS, help_text=_("Kept with the action.")
-    )
-    spread_seconds = forms.IntegerField(
-        label=_("Spread over (seconds)"),
-        required=False,
-        min_value=0,
-        max_value=LONGEST_SPREAD_SECONDS,
-        help_text=_("The jobs become due at random within this time, so that they do not come back all at once."),
-    )
-
-    def __init__(self, verb: str, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        if verb != "retry":
-            del self.fields["spread_seconds"]
-
-    def options(self) -> dict[str, Any]:
-        """Return the arguments for the operation."""
-        options: dict[str, Any] = {"reason": self.cleaned_data["reason"]}
-        seconds = self.cleaned_data.get("spread_seconds")
-        return options if seconds is None else options | {"spread": timedelta(seconds=seconds)}
-
-
 class ActingAdmin(ReadOnlyAdmin):
     """A list of jobs that people act on."""
 
@@ -129,24 +102,66 @@ class ActingAdmin(ReadOnlyAdmin):
     def take(self, request: HttpRequest, name: str, queryset: QuerySet[Job]) -> HttpResponse | None:
         """Act, after asking where a whole set or something final is at stake; None goes back to the list."""
         operations.check_permission(user_of(request), name)
+        if "run" in request.POST:
+            run = Run.read(request.POST["run"], verb=name, user=str(user_of(request).pk))
+            if run is None:
+                messages.error(
+                    request, _("That page was out of date: nothing more was done. The audit tells what was.")
+                )
+                return _back_to_list(request)
+            return self.go_on(request, run, queryset)
         options: dict[str, Any] = {}
         if "confirmed" in request.POST:
-            form = ActForm(name, request.POST)
+            form = ActForm(name, request.POST, across=_is_across(request))
             if not form.is_valid():
-                return self.ask(request, name, queryset, form)
-            queryset, options = queryset.filter(pk__lte=form.cleaned_data["newest"]), form.options()
+                return self.ask(request, name, queryset, None if form.is_outdated else form)
+            if _is_across(request):
+                return self.go_on(request, form.run(name, user_of(request)), queryset)
+            options = form.options()
         elif VERBS[name].danger or _is_across(request):
             return self.ask(request, name, queryset, None)
         # Of rows that were ticked each is answered for, even if it has left the list meanwhile.
-        targets = queryset if _is_across(request) else _ticked(request)
-        tell(request, name, VERBS[name].act(targets, actor=user_of(request), **options))
+        tell(request, name, VERBS[name].act(_ticked(request), actor=user_of(request), **options))
         return _back_to_list(request)
 
+    def go_on(self, request: HttpRequest, run: Run, queryset: QuerySet[Job]) -> HttpResponse:
+        """Do a step of a run; show how far it has come, or its report. What one step can do is told in the list."""
+        if "stop" in request.POST:
+            run.stopped = True
+        else:
+            run.step(queryset, VERBS[run.verb].act, actor=user_of(request))
+        if run.finished and run.steps == 1:
+            _say(request, run.verb, run.changed, run.refusals, run.some)
+            return _back_to_list(request)
+        verb = VERBS[run.verb]
+        context = {
+            **self.admin_site.each_context(request),
+            "title": _title(run, verb),
+            "opts": self.opts,
+            "media": self.media,
+            "verb": verb,
+            "run": run,
+            "done": verb.done(run.changed),
+            "work": span(run.work_seconds),
+            "address": f"?{_query(request)}",
+            "list_address": _list_address(request),
+            "selected": request.POST.getlist(helpers.ACTION_CHECKBOX_NAME)[:1],
+            "checkbox": helpers.ACTION_CHECKBOX_NAME,
+            "refusals": sorted(run.refused.items(), key=lambda item: -item[1]),
+            "sample": [(job_url(job_id), job_id, why) for job_id, why in run.some],
+            "audit": user_of(request).has_perm("jobqueue.view_action"),
+        }
+        return TemplateResponse(request, "admin/jobqueue/run.html", context)
+
     def ask(self, request: HttpRequest, name: str, queryset: QuerySet[Job], form: ActForm | None) -> HttpResponse:
-        """Show how many jobs of which types would change, before any does."""
-        types, jobs, capped = _counted(queryset)
-        newest = Job.objects.using(queryset.db).order_by("-pk").values_list("pk", flat=True).first() or 0
-        initial = {"newest": newest, "spread_seconds": int(operations.default_spread(jobs).total_seconds())}
+        """Show how many jobs of which types and ages would change, and at what cost, before any does."""
+        seen = preview(request, queryset, costs=name == "retry")
+        initial = {
+            "newest": seen.newest,
+            "moment": seen.moment.isoformat() if seen.moment else "",
+            "jobs": None if seen.capped else seen.jobs,
+            "spread_seconds": default_seconds(seen.jobs),
+        }
         across = _is_across(request)
         context = {
             **self.admin_site.each_context(request),
@@ -155,12 +170,11 @@ class ActingAdmin(ReadOnlyAdmin):
             "media": self.media,
             "verb": VERBS[name],
             "name": name,
-            "form": ActForm(name, initial=initial) if form is None else form,
-            "jobs": jobs,
-            "capped": capped,
-            "types": types[:SHOWN_TYPES],
-            "more_types": len(types) > SHOWN_TYPES,
+            "form": ActForm(name, initial=initial, across=across) if form is None else form,
+            "preview": seen,
             "across": across,
+            "address": f"?{_query(request)}",
+            "list_address": _list_address(request),
             # With all selected one id stands for the set: Django asks for one, and reads the set from the filters.
             "selected": request.POST.getlist(helpers.ACTION_CHECKBOX_NAME)[: 1 if across else None],
             "checkbox": helpers.ACTION_CHECKBOX_NAME,
@@ -177,11 +191,31 @@ def _ticked(request: HttpRequest) -> list[int]:
 
 
 def _back_to_list(request: HttpRequest) -> HttpResponse:
-    """Return to the list as it was filtered, but not to a group of errors that is dealt with."""
+    return HttpResponseRedirect(_list_address(request))
+
+
+def _list_address(request: HttpRequest) -> str:
+    """Return the address of the list as it was filtered, but not of a group of errors that is dealt with."""
+    rest = _query(request, without=GROUP_PARAMETERS if "fingerprint" in request.META["QUERY_STRING"] else ())
+    return f"{request.path}?{rest}" if rest else request.path
+
+
+def _query(request: HttpRequest, without: tuple[str, ...] = ()) -> str:
+    """Return the filters of a list; not the page, which may have no rows left after the first step."""
     rest = request.GET.copy()
-    for key in [key for key in rest if key.startswith("fingerprint")]:
+    for key in [key for key in rest if key == PAGE_VAR or key.startswith(without)]:
         del rest[key]
-    return HttpResponseRedirect(f"{request.path}?{rest.urlencode()}" if rest else request.path)
+    return rest.urlencode()
+
+
+def _title(run: Run, verb: Verb) -> str:
+    if run.stopped:
+        return gettext("%(action)s: stopped") % {"action": verb.label}
+    if run.finished:
+        return gettext("%(action)s: report") % {"action": verb.label}
+    if run.percent is None:
+        return gettext("%(action)s: under way") % {"action": verb.label}
+    return gettext("%(action)s: %(percent)d %% done") % {"action": verb.label, "percent": run.percent}
 
 
 def may(request: HttpRequest, name: str) -> bool:
@@ -189,25 +223,19 @@ def may(request: HttpRequest, name: str) -> bool:
     return user_of(request).has_perm(operations.PERMISSIONS[name])
 
 
-def _counted(queryset: QuerySet[Job]) -> tuple[list[tuple[str, int]], int, bool]:
-    """Return ([(type, jobs)], jobs in all, whether there are more), within a limit on time."""
-    groups = queryset.order_by().values_list("job_type").annotate(jobs=Count("pk")).order_by("-jobs", "job_type")
-    types = read_within(queryset.db, lambda: list(groups), COUNT_LIMIT)
-    if types is not None:
-        return types, sum(jobs for _type, jobs in types), False
-    counted = read_within(queryset.db, lambda: count_up_to(queryset, COUNT_CAP + 1), COUNT_LIMIT)
-    return [], min(counted or 0, COUNT_CAP), True
-
-
 def tell(request: HttpRequest, name: str, report: operations.Report) -> None:
     """Say how many jobs changed, and why others did not."""
-    if report.changed or not report.refused:
-        messages.success(request, VERBS[name].done(len(report.changed)))
-    if report.refused:
-        some = "; ".join(f"#{job_id} {why}" for job_id, why in sorted(report.refused.items())[:SHOWN_REFUSALS])
-        more = "; …" if len(report.refused) > SHOWN_REFUSALS else ""
-        refused = ngettext("%d job was refused:", "%d jobs were refused:", len(report.refused)) % len(report.refused)
-        messages.warning(request, f"{refused} {some}{more}")
+    _say(request, name, len(report.changed), len(report.refused), sorted(report.refused.items()))
+
+
+def _say(request: HttpRequest, name: str, changed: int, refused: int, reasons: Sequence[Sequence[Any]]) -> None:
+    if changed or not refused:
+        messages.success(request, VERBS[name].done(changed))
+    if refused:
+        some = "; ".join(f"#{job_id} {why}" for job_id, why in reasons[:SHOWN_REFUSALS])
+        more = "; …" if refused > SHOWN_REFUSALS else ""
+        said = ngettext("%d job was refused:", "%d jobs were refused:", refused) % refused
+        messages.warning(request, f"{said} {some}{more}")
 
 
 @admin.action(description=_("Retry selected jobs"), permissions=["retry"])

@@ -11,6 +11,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 
 from jobqueue.models import Attempt
+from jobqueue.redaction import mask_text
 
 from .base import ReadOnlyAdmin, job_url, text_block
 from .wording import instant_of, money, size
@@ -60,10 +61,10 @@ class AttemptAdmin(ReadOnlyAdmin):
 
     @admin.display(description=_("error"))
     def error(self, attempt: Attempt) -> SafeString | str:
-        """Return its error, escaped."""
-        return text_block(_("error"), attempt.error_text)
+        """Return its error, escaped, its secrets hidden."""
+        return text_block(_("error"), mask_text(attempt.error_text or ""))
 
     @admin.display(description=_("traceback"))
     def trace(self, attempt: Attempt) -> SafeString | str:
-        """Return its traceback, escaped."""
-        return text_block(_("traceback"), attempt.traceback)
+        """Return its traceback, escaped, its secrets hidden."""
+        return text_block(_("traceback"), mask_text(attempt.traceback or ""))

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any, Final
 
 from django.contrib import admin
 from django.db.models import Func, IntegerField, Q
 from django.http import HttpRequest
 from django.utils.html import format_html_join
+from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 
 from jobqueue.models import Action
+from jobqueue.redaction import mask_json
 
-from .base import LARGEST_ID, ReadOnlyAdmin, job_url
-from .wording import instant_of
+from .base import LARGEST_ID, ReadOnlyAdmin, job_url, text_block
+from .wording import EMPTY, instant_of
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet
@@ -26,8 +29,8 @@ class ActionAdmin(ReadOnlyAdmin):
     """What people did, newest first."""
 
     view_permission = "jobqueue.view_action"
-    list_display = ("time", "actor", "action", "jobs", "reason")
-    fields = ("time", "actor", "action", "reason", "jobs", "targets")
+    list_display = ("time", "actor", "action", "jobs", "subject", "reason")
+    fields = ("time", "actor", "action", "reason", "subject", "jobs", "targets", "details")
     readonly_fields = fields
     time = instant_of("at", _("time"))
     ordering = ("-id",)
@@ -39,7 +42,7 @@ class ActionAdmin(ReadOnlyAdmin):
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         """Return the actions with the number of their jobs, not the thousands of ids."""
         jobs = Func("job_ids", function="cardinality", output_field=IntegerField())
-        rows: QuerySet[Any] = super().get_queryset(request).defer("job_ids").annotate(number=jobs)
+        rows: QuerySet[Any] = super().get_queryset(request).defer("job_ids", "detail").annotate(number=jobs)
         return rows
 
     def get_search_results(
@@ -61,3 +64,10 @@ class ActionAdmin(ReadOnlyAdmin):
         """Return links to the jobs."""
         links = format_html_join(", ", '<a href="{}">{}</a>', ((job_url(pk), pk) for pk in action.job_ids[:SHOWN]))
         return links + (", …" if len(action.job_ids) > SHOWN else "")
+
+    @admin.display(description=_("detail"))
+    def details(self, action: Action) -> SafeString | str:
+        """Return what else is kept of it, the payloads of an edit for example, its secrets hidden."""
+        if action.detail is None:
+            return EMPTY
+        return text_block(_("detail"), json.dumps(mask_json(action.detail), indent=4, ensure_ascii=False))

@@ -3,50 +3,91 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlencode
 
 from django.contrib import admin
-from django.db.models.functions import Left
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from jobqueue.models import DeadLetter, Job
+from jobqueue.ops.dead_groups import REACH, WINDOWS, DeadGroup, DeadGroups, dead_groups
 from jobqueue.ops.limited import read_within
 from jobqueue.states import Status
 
-from .acting import COUNT_LIMIT, VERBS, discard, may, retry
+from .acting import GROUP_PARAMETERS, VERBS, discard, may, retry
 from .base import job_link, job_url
 from .filters import QueueFilter, TypeFilter
 from .lists import JobListAdmin
-from .wording import EMPTY, ERROR_CHARACTERS, instant, shortened
+from .wording import EMPTY, instant, shortened
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet
 
-#: Groups are made of the newest dead letters, so many of them at most.
-GROUPED: Final = 20_000
-SHOWN: Final = 50
+LIMIT: Final = timedelta(seconds=2)
+MESSAGE_CHARACTERS: Final = 200
+#: A trend in words; a number goes with those that tell of a pace.
+TRENDS: Final[dict[str, Any]] = {
+    "new": _("new"),
+    "rising": _("rising"),
+    "steady": _("steady"),
+    "falling": _("falling"),
+    "quiet": _("quiet"),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Group:
-    """Dead letters with one fingerprint."""
+class GroupRow:
+    """A group as the page shows it."""
 
-    jobs: int
-    error_class: str
-    job_types: list[str]
-    first_died: str
-    last_died: str
-    newest: int
+    group: DeadGroup
+    counts: list[str]  # one a window, then of all
     query: str
-    message: str
+
+    @property
+    def jobs(self) -> int:
+        """Return the number of its dead letters, as far as they were read."""
+        return self.group.jobs
+
+    @property
+    def error_class(self) -> str:
+        """Return the class of the error."""
+        return self.group.error_class or gettext("No error was kept")
+
+    @property
+    def message(self) -> str:
+        """Return the head of the normalised message."""
+        return shortened(self.group.message, MESSAGE_CHARACTERS)
+
+    @property
+    def first_died(self) -> str:
+        """Return when the first one died."""
+        return instant(self.group.first_at)
+
+    @property
+    def last_died(self) -> str:
+        """Return when the last one died."""
+        return instant(self.group.last_at)
+
+    @property
+    def trend(self) -> str:
+        """Return the trend in a word."""
+        return str(TRENDS[self.group.trend])
+
+    @property
+    def pace(self) -> str:
+        """Return this hour as a multiple of the day's mean, where that tells something."""
+        if self.group.trend not in ("rising", "steady", "falling"):
+            return ""
+        return gettext("%(times)s times the day's mean") % {"times": f"{self.group.pace:.1f}"}
 
     @property
     def newest_url(self) -> str:
         """Return the address of the newest job of the group."""
-        return job_url(self.newest)
+        return job_url(self.group.newest)
 
 
 @admin.register(DeadLetter)
@@ -77,7 +118,8 @@ class DeadLetterAdmin(JobListAdmin):
             context |= {
                 "groups": groups,
                 "more_groups": more,
-                "grouped": GROUPED,
+                "grouped": REACH,
+                "windows": list(WINDOWS),
                 "one_group": any(name.startswith("fingerprint") for name in request.GET),
                 "verbs": [(name, VERBS[name]) for name in ("retry", "discard") if may(request, name)],
             }
@@ -98,44 +140,22 @@ class DeadLetterAdmin(JobListAdmin):
         return job.get_outcome_display() or EMPTY
 
 
-def grouped(rows: QuerySet[Any], params: dict[str, Any]) -> tuple[list[Group] | None, bool]:
+def grouped(rows: QuerySet[Any], params: dict[str, Any]) -> tuple[list[GroupRow] | None, bool]:
     """Return (the largest groups of the newest rows, whether there are more); None for groups that take too long."""
-    newest = rows.order_by("-finished_at", "-pk").values_list("fingerprint", "pk", "job_type", "finished_at")[:GROUPED]
-    found = read_within(rows.db, lambda: list(newest), COUNT_LIMIT)
+    found = read_within(rows.db, lambda: dead_groups(rows), LIMIT, by_index=True)
     if found is None:
         return None, True
-    members: dict[str | None, list[tuple[Any, ...]]] = {}
-    for fingerprint, *rest in found:
-        members.setdefault(fingerprint, []).append(tuple(rest))
-    largest = sorted(members.items(), key=lambda item: -len(item[1]))[:SHOWN]
-    heads = _heads([group[0][0] for _fingerprint, group in largest], rows.db)
-    made = [_group(fingerprint, group, heads, params) for fingerprint, group in largest]
-    return made, len(members) > SHOWN or len(found) == GROUPED
+    return [_row(group, found, params) for group in found.groups], found.more
 
 
-def _heads(ids: list[int], using: str) -> dict[int, tuple[str, str]]:
-    rows = Job.objects.using(using).filter(pk__in=ids).annotate(head=Left("last_error", ERROR_CHARACTERS + 1))
-    return {row[0]: (row[1] or EMPTY, shortened(row[2])) for row in rows.values_list("pk", "error_class", "head")}
+def _row(group: DeadGroup, found: DeadGroups, params: dict[str, Any]) -> GroupRow:
+    kept = {name: value for name, value in params.items() if not name.startswith(GROUP_PARAMETERS)}
+    none, one = {"fingerprint__isnull": "True"}, {"fingerprint__exact": group.fingerprint}
+    chosen = {"job_type__exact": group.job_type, **(none if group.fingerprint is None else one)}
+    counts = [_count(group.within[name], exact=found.exact(span)) for name, span in WINDOWS.items()]
+    counts.append(_count(group.jobs, exact=found.exact()))
+    return GroupRow(group=group, counts=counts, query=urlencode(kept | chosen, doseq=True))
 
 
-def _group(
-    fingerprint: str | None,
-    members: list[tuple[Any, ...]],
-    heads: dict[int, tuple[str, str]],
-    params: dict[str, Any],
-) -> Group:
-    """Make a group of its (id, type, finished_at), newest first."""
-    kept = {name: value for name, value in params.items() if not name.startswith("fingerprint")}
-    chosen = {"fingerprint__isnull": "True"} if fingerprint is None else {"fingerprint__exact": fingerprint}
-    newest, _type, last_at = members[0]
-    error_class, message = heads.get(newest, (EMPTY, ""))
-    return Group(
-        jobs=len(members),
-        error_class=error_class,
-        job_types=sorted({member[1] for member in members}),
-        first_died=instant(members[-1][2]),
-        last_died=instant(last_at),
-        newest=newest,
-        query=urlencode(kept | chosen, doseq=True),
-        message=message,
-    )
+def _count(jobs: int, *, exact: bool) -> str:
+    return f"{jobs}" if exact else f"≥ {jobs}"

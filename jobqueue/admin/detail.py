@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any, Final
@@ -13,7 +13,10 @@ from django.db.models.functions import Left
 
 from jobqueue.models import Action, Attempt, Job
 from jobqueue.outcomes import Outcome
+from jobqueue.redaction import mask_text
 from jobqueue.states import Status
+
+from .masking import masked
 
 JSON_CHARACTERS: Final = 32_768
 ERROR_CHARACTERS: Final = 2_000
@@ -31,7 +34,9 @@ SELECT left(jsonb_pretty(payload), %(cut)s), left(jsonb_pretty(result), %(cut)s)
        payload_bytes, octet_length(result::text), octet_length(progress::text), left(last_error, %(error_cut)s)
   FROM jobqueue_job WHERE id = %(id)s
 """
-TEXT: Final = "SELECT payload::text, result::text, progress::text FROM jobqueue_job WHERE id = %(id)s"
+TEXT: Final = """
+SELECT jsonb_pretty(payload), jsonb_pretty(result), jsonb_pretty(progress) FROM jobqueue_job WHERE id = %(id)s
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +50,11 @@ class Json:
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """The bulky columns of one job, cut."""
+    """The bulky columns of one job, cut; `hides` tells that secrets in them are masked."""
 
     parts: dict[str, Json]
     error: str | None
+    hides: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,13 +82,20 @@ class Step:
         return self.finished_at - self.started_at if self.finished_at and self.started_at else None
 
 
-def preview(job_id: int, *, using: str) -> Preview:
-    """Return the bulky columns of a job, pretty and cut by the server."""
+def preview(job_id: int, *, using: str, unmasked: bool = False) -> Preview:
+    """Return the bulky columns of a job, pretty and cut by the server, with the secrets in them hidden."""
     cut = {"cut": JSON_CHARACTERS + 1, "error_cut": ERROR_CHARACTERS * 8, "id": job_id}
     with connections[using].cursor() as cursor:
         cursor.execute(PREVIEW, cut)
         row = cursor.fetchone() or (None,) * 7
-    return Preview({part: _json(row[index], row[index + 3]) for index, part in enumerate(PARTS)}, row[6])
+    raw = Preview({part: _json(row[index], row[index + 3]) for index, part in enumerate(PARTS)}, row[6])
+    return raw if unmasked else _masked(raw)
+
+
+def _masked(raw: Preview) -> Preview:
+    parts = {part: replace(one, text=one.text and masked(one.text)) for part, one in raw.parts.items()}
+    error = raw.error and mask_text(raw.error)
+    return Preview(parts, error, hides=(parts, error) != (raw.parts, raw.error))
 
 
 def _json(text: str | None, size: int | None) -> Json:
@@ -97,12 +110,20 @@ def shorten(text: str, characters: int) -> str:
 
 
 def json_text(job_id: int, part: str, *, using: str) -> str | None:
-    """Return a JSON column in full, as the database writes it; None where there is none."""
+    """Return a JSON column in full, as the database prints it, nothing hidden; None where there is none."""
     with connections[using].cursor() as cursor:
         cursor.execute(TEXT, {"id": job_id})
         row = cursor.fetchone()
     text: str | None = row[PARTS.index(part)] if row else None
     return text
+
+
+def pretty(text: str, *, using: str) -> str:
+    """Return a JSON text as the database prints it."""
+    with connections[using].cursor() as cursor:
+        cursor.execute("SELECT jsonb_pretty(%s::jsonb)", [text])
+        shown: str = cursor.fetchone()[0]
+    return shown
 
 
 def history(job: Job, *, using: str) -> tuple[list[Step], bool]:
@@ -137,8 +158,8 @@ def _logged(row: Any) -> Step:
         started_at=row.started_at,
         finished_at=row.finished_at,
         error_class=row.error_class,
-        error=shorten(row.error_head, ERROR_CHARACTERS),
-        traceback=shorten(row.traceback_head, TRACEBACK_CHARACTERS),
+        error=mask_text(shorten(row.error_head, ERROR_CHARACTERS)),
+        traceback=mask_text(shorten(row.traceback_head, TRACEBACK_CHARACTERS)),
         exit_code=row.exit_code,
         cost=row.cost or None,
         peak_memory_bytes=row.peak_memory_bytes,

@@ -6,21 +6,23 @@ from typing import Any, Final
 
 from django.contrib import admin
 from django.contrib.admin.utils import flatten_fieldsets
-from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import path
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_GET, require_POST
 
+from jobqueue import operations
 from jobqueue.models import Job
+from jobqueue.ops.reasons import STUCK, Reason, why
 from jobqueue.states import ACTIVE, Status
 
 from . import detail
 from .acting import VERBS, cancel, discard, may, release, retry, tell
 from .base import LARGEST_ID, job_url, text_block, user_of
 from .filters import QueueFilter, TypeFilter
-from .lists import JobListAdmin
+from .masking import masked
+from .repair import RepairAdmin, repairs
 from .wording import instant, instant_of, money, size, span
 
 #: How a list of one status is read in the order of its index: sorting by id would walk past every other row.
@@ -35,9 +37,16 @@ OFFERED: Final[dict[int, tuple[str, ...]]] = {
     int(Status.DEAD): ("retry", "discard"),
 }
 
+#: What the page asks and answers at its top, by the status.
+QUESTIONS: Final[dict[int, Any]] = {
+    **dict.fromkeys((int(Status.PENDING), int(Status.SCHEDULED)), _("Why it is not running")),
+    int(Status.RUNNING): _("What it is doing"),
+    **dict.fromkeys((int(Status.DONE), int(Status.DEAD), int(Status.CANCELLED)), _("How it ended")),
+}
+
 
 @admin.register(Job)
-class JobAdmin(JobListAdmin):
+class JobAdmin(RepairAdmin):
     """Every job, newest first, and the page of one."""
 
     actions = (retry, discard, cancel, release)
@@ -112,23 +121,22 @@ class JobAdmin(JobListAdmin):
 
     def act_view(self, request: HttpRequest, job_id: int, name: str) -> HttpResponse:
         """Act on one job, and go back to its page."""
-        if name not in VERBS or job_id > LARGEST_ID:
+        if name not in VERBS:
             raise Http404
+        operations.check_permission(user_of(request), name)
+        self.visible_job(request, job_id)
         reason = request.POST.get("reason", "")
         tell(request, name, VERBS[name].act(job_id, actor=user_of(request), reason=reason))
         return HttpResponseRedirect(job_url(job_id))
 
     def json_view(self, request: HttpRequest, job_id: int, part: str) -> HttpResponse:
-        """Return the payload, the result or the progress in full, as a file."""
-        if not self.has_view_permission(request):
-            raise PermissionDenied
-        text = None
-        if part in detail.PARTS and job_id <= LARGEST_ID:
-            text = detail.json_text(job_id, part, using=Job.objects.write_db)
+        """Return the payload, the result or the progress in full, as a file, its secrets hidden."""
+        self.visible_job(request, job_id)
+        text = detail.json_text(job_id, part, using=Job.objects.write_db) if part in detail.PARTS else None
         if text is None:
             raise Http404
         headers = {"Content-Disposition": f'attachment; filename="job-{job_id}-{part}.json"'}
-        return HttpResponse(text, content_type="application/json", headers=headers)
+        return HttpResponse(masked(text), content_type="application/json", headers=headers)
 
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: dict[str, Any] | None = None
@@ -139,11 +147,15 @@ class JobAdmin(JobListAdmin):
         if job is not None:
             alias = Job.objects.write_db
             steps, more = detail.history(job, using=alias)
+            reasons = why(job, using=alias)
             context |= {
                 "steps": [_step_row(step) for step in steps],
                 "more_steps": more,
                 "people": [(instant(action.at), action) for action in detail.actions_on(job.pk, using=alias)],
-                "verbs": [(name, VERBS[name]) for name in _offered(job) if may(request, name)],
+                "verbs": [(name, VERBS[name]) for name in _offered(job, reasons) if may(request, name)],
+                "repairs": repairs(request, job),
+                "why": QUESTIONS.get(job.status, QUESTIONS[Status.PENDING]),
+                "reasons": reasons,
                 "subtitle": None,
                 "title": str(job),
             }
@@ -191,9 +203,9 @@ def _step_row(step: detail.Step) -> dict[str, Any]:
     return {"step": step, "claimed": claimed, "started": started, "ran": run, "memory": memory, "cost": cost}
 
 
-def _offered(job: Job) -> tuple[str, ...]:
+def _offered(job: Job, reasons: list[Reason]) -> tuple[str, ...]:
     offered = OFFERED.get(job.status, ())
-    if "release" in offered and not Job.objects.db_manager(Job.objects.write_db).stuck().filter(pk=job.pk).exists():
+    if "release" in offered and not STUCK & {reason.code for reason in reasons}:
         return tuple(name for name in offered if name != "release")
     return offered
 

@@ -13,6 +13,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 
 from jobqueue.models import Job
+from jobqueue.redaction import mask_text
 from jobqueue.states import Status, status_name
 
 from .acting import ActingAdmin
@@ -87,5 +88,5 @@ class JobListAdmin(ActingAdmin):
     @admin.display(description=_("error"))
     def error(self, job: Any) -> str:
         """Return the class and the head of the last error, with an ellipsis where there is more."""
-        parts = (job.error_class.rpartition(".")[2] if job.error_class else "", shortened(job.error_head))
+        parts = (job.error_class.rpartition(".")[2] if job.error_class else "", mask_text(shortened(job.error_head)))
         return ": ".join(filter(None, parts)) or EMPTY

@@ -43,7 +43,13 @@ class CappedPaginator(RowPaginator):
 
 #: By the first column of the order: the lookup that finds what follows a row. Rows of one instant are seen twice rather
 #: than lost, since a batch settles hundreds of jobs at the same one.
-BEHIND: Final = {"-id": "id__lt", "-pk": "pk__lt", "-finished_at": "finished_at__lte", "run_after": "run_after__gte"}
+BEHIND: Final = {
+    "-id": "id__lt",
+    "-pk": "pk__lt",
+    "-finished_at": "finished_at__lte",
+    "run_after": "run_after__gte",
+    "-broken_since": "broken_since__lte",
+}
 
 
 class KeyedChangeList(ChangeList):

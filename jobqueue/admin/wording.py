@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import datetime, timedelta, tzinfo
 from decimal import Decimal
 from typing import Any, Final
 
@@ -22,9 +22,9 @@ def shortened(text: str | None, characters: int = ERROR_CHARACTERS) -> str:
     return line if len(line) <= characters else f"{line[: characters - 1]}…"
 
 
-def instant(value: datetime | None) -> str:
-    """Return a time in the current zone, to the second, in the one form that nobody misreads; `-` for none."""
-    return EMPTY if value is None else f"{timezone.localtime(value):%Y-%m-%d %H:%M:%S}"
+def instant(value: datetime | None, zone: tzinfo | None = None) -> str:
+    """Return a time in a zone (None: the current one), to the second, as nobody misreads it; `-` for none."""
+    return EMPTY if value is None else f"{timezone.localtime(value, zone):%Y-%m-%d %H:%M:%S}"
 
 
 def instant_of(name: str, label: Any) -> Callable[[Any, Any], str]:

@@ -60,7 +60,7 @@ def test_what_is_final_is_asked_first(operator: Client, page: str, verb: str) ->
     html = asked.content.decode()
     assert asked.status_code == 200
     assert "1 job" in html
-    assert "probe.ok: 1" in html
+    assert '<th scope="row">probe.ok</th><td class="jobqueue-number">1</td>' in html
     assert statuses([job]) == {job.status}
     answered = operator.post(reverse(page), hidden_fields(html) | {"reason": "not needed"})
     assert answered.status_code == 302

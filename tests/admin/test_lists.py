@@ -144,7 +144,7 @@ def test_a_count_that_takes_too_long_is_taken_for_many(operator: Client, monkeyp
 
 
 def test_groups_that_take_too_long_leave_the_list_standing(operator: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dead_letters, "read_within", lambda *_: None)
+    monkeypatch.setattr(dead_letters, "read_within", lambda *_, **__: None)
     job = JobFactory.create(status=Status.DEAD)
 
     html = operator.get(reverse(DEAD)).content.decode()

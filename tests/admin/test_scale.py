@@ -29,7 +29,7 @@ def test_all_hundred_thousand_of_a_queue_are_retried_within_ten_seconds(operator
     with connection.cursor() as cursor:
         cursor.execute(ROWS, [120_000])
         cursor.execute("ANALYZE jobqueue_job")
-    url = f"{reverse(DEAD)}?queue=a"
+    url, steps, slowest = f"{reverse(DEAD)}?queue=a", 0, 0.0
     began = time.monotonic()
     listed = operator.get(url)
     list_seconds = time.monotonic() - began
@@ -39,10 +39,14 @@ def test_all_hundred_thousand_of_a_queue_are_retried_within_ten_seconds(operator
 
     began = time.monotonic()
     with CaptureQueriesContext(connection) as queries:
-        answer = operator.post(url, hidden_fields(html), follow=True)
+        while 'name="stop"' in html or not steps:
+            step_began = time.monotonic()
+            html = operator.post(url, hidden_fields(html)).content.decode()
+            steps, slowest = steps + 1, max(slowest, time.monotonic() - step_began)
     seconds = time.monotonic() - began
 
-    assert "100000 jobs were put back." in answer.content.decode()
+    assert "100000 jobs were put back." in html
+    assert slowest < 2
     assert Job.objects.filter(queue="a", status=Status.SCHEDULED).count() == 100_000
     assert Job.objects.filter(queue="b", status=Status.DEAD).count() == 20_000
     assert sum(len(ids) for ids in Action.objects.values_list("job_ids", flat=True)) == 100_000

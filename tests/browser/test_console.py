@@ -135,7 +135,7 @@ def test_a_job_is_read_and_put_back_from_its_page(open_page: OpenPage, story: Jo
     assert visit.page.get_by_text("line 12, in notify").first.is_visible()
     visit.page.get_by_label("Reason").fill("the partner answers")
 
-    visit.page.get_by_role("button", name="Retry").click()
+    visit.page.get_by_role("button", name="Retry", exact=True).click()
 
     visit.page.get_by_text("1 job was put back.").wait_for()
     visit.page.get_by_role("cell", name="the partner answers").wait_for()

@@ -44,7 +44,11 @@ SELECT 'q', 't', 1, 1, 0, 0, 0, statement_timestamp() - n * interval '1 second',
 INSERT INTO jobqueue_cost (queue, job_type, unit, amount, at, span_seconds)
 SELECT 'q', 't', 'USD', 1, statement_timestamp() - n * interval '1 second', CASE WHEN n %% 50 = 0 THEN 0 ELSE 900 END
   FROM generate_series(1, 20000) AS n;
-ANALYZE jobqueue_job, jobqueue_attempt, jobqueue_stat, jobqueue_cost;
+INSERT INTO jobqueue_counter (name, labels, amount, at, span_seconds)
+SELECT 'n' || n %% 100, '{"end": "block"}', 1, statement_timestamp() - n * interval '1 second',
+       CASE WHEN n %% 50 = 0 THEN 0 ELSE 900 END
+  FROM generate_series(1, 20000) AS n;
+ANALYZE jobqueue_job, jobqueue_attempt, jobqueue_stat, jobqueue_cost, jobqueue_counter;
 """
 
 
@@ -68,6 +72,16 @@ def ids(full_table: None, django_db_blocker: Any) -> Callable[[int, int], list[i
             return [row[0] for row in cursor.fetchall()]
 
     return first
+
+
+@pytest.fixture
+def pause(full_table: None, django_db_blocker: Any) -> Iterator[Callable[[str], None]]:
+    """Return the function that pauses a queue until the end of the test."""
+    with transaction.atomic(), connection.cursor() as cursor:
+        yield lambda name: cursor.execute(
+            "INSERT INTO jobqueue_queue (name, paused_at) VALUES (%s, statement_timestamp())", [name]
+        )
+        transaction.set_rollback(True)
 
 
 @pytest.fixture(params=["custom", "generic"])

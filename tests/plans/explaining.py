@@ -60,8 +60,9 @@ class Plan:
         return int(self.nodes[0]["Shared Hit Blocks"] + self.nodes[0]["Shared Read Blocks"])
 
 
-def _flat(node: dict[str, Any]) -> list[dict[str, Any]]:
-    return [node, *(inner for child in node.get("Plans", []) for inner in _flat(child))]
+def flat(node: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return a node of a plan and all below it."""
+    return [node, *(inner for child in node.get("Plans", []) for inner in flat(child))]
 
 
 def explain(kind: Kind, statement: str, params: Mapping[str, Any]) -> Plan:
@@ -89,7 +90,7 @@ def explain(kind: Kind, statement: str, params: Mapping[str, Any]) -> Plan:
         transaction.set_rollback(True)
     assert row is not None
     plan = row[0] if isinstance(row[0], list) else json.loads(row[0])
-    first, *others = _flat(plan[0]["Plan"])
+    first, *others = flat(plan[0]["Plan"])
     return Plan([first | {"Execution Time": plan[0]["Execution Time"]}, *others])
 
 

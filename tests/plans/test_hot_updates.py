@@ -2,12 +2,13 @@
 
 from collections.abc import Callable
 from datetime import timedelta
+from decimal import Decimal
 from typing import Any
 
 import pytest
 from django.db import connection
 
-from jobqueue.managers import leasing
+from jobqueue.managers import CostLine, leasing
 from jobqueue.models import Job
 from jobqueue.states import Status
 from tests.factories import JobFactory
@@ -34,6 +35,9 @@ WRITES: dict[str, Callable[[list[Job]], Any]] = {
     ),
     "progress": lambda jobs: leasing.write_progress(
         run, worker_id="worker-1", progress={(job.pk, 1): {"percent": 50} for job in jobs}
+    ),
+    "costs so far": lambda jobs: leasing.write_costs(
+        run, worker_id="worker-1", costs={(job.pk, 1): [CostLine("llm", "USD", Decimal(1))] for job in jobs}
     ),
     "cancel request": lambda jobs: Job.objects.cancel([job.pk for job in jobs]),
 }

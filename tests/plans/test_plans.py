@@ -1,22 +1,26 @@
 """Each hot statement on a full table: the index by name, no sequential scan, at most 4 rows touched for each wanted."""
 
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 
 import pytest
 
 from jobqueue import sql
-from jobqueue.managers import Done, Ending, Release, Span, leasing, moving, settling
+from jobqueue.managers import CostLine, Done, Ending, Release, Span, leasing, moving, settling
 from jobqueue.outcomes import Outcome
 from jobqueue.states import Status
 from tests.plans.explaining import Plan, planned
+
+# Without it these tests alone would run on the database of the project: pytest-django makes one for those that ask.
+pytestmark = pytest.mark.django_db
 
 Explain = Callable[..., Plan]
 Ids = Callable[[int, int], list[int]]
 
 LEASE = timedelta(seconds=60)
 LIMIT = 50
-TABLES = {"jobqueue_job", "jobqueue_attempt", "jobqueue_stat", "jobqueue_cost"}
+TABLES = {"jobqueue_job", "jobqueue_attempt", "jobqueue_stat", "jobqueue_cost", "jobqueue_counter"}
 
 
 def assert_good(plan: Plan, *indexes: str, limit: int = LIMIT, factor: int = 4) -> None:
@@ -66,6 +70,25 @@ def test_claim_of_a_queue_without_due_jobs(explain: Explain) -> None:
     assert_good(plan, "jobqueue_job_claim", limit=1)
 
 
+def test_claim_reads_and_locks_nothing_of_a_paused_queue(explain: Explain, pause: Callable[[str], None]) -> None:
+    """The poll of a worker over a backlog that nobody may run costs next to nothing, and locks no row of it."""
+    pause("q1")
+
+    plan = planned(explain, leasing.claim, spans=[Span("q1", LIMIT)], worker_id="w", lease=LEASE)
+
+    assert [node for node in plan.nodes if node.get("Relation Name") == "jobqueue_job" and node["Actual Rows"]] == []
+    assert plan.blocks <= 5, plan
+
+
+def test_claim_beside_paused_queues(explain: Explain, pause: Callable[[str], None]) -> None:
+    for number in range(30):
+        pause(f"other{number}")
+
+    plan = planned(explain, leasing.claim, spans=[Span("q1", LIMIT)], worker_id="w", lease=LEASE)
+
+    assert_good(plan, "jobqueue_job_claim", limit=LIMIT + 15, factor=2)  # each of those rows, once
+
+
 def test_settle_done(explain: Explain, ids: Ids) -> None:
     jobs = [Done(job_id, 1) for job_id in ids(Status.RUNNING, LIMIT)]
 
@@ -112,6 +135,23 @@ def test_progress(explain: Explain, ids: Ids) -> None:
     plan = planned(explain, leasing.write_progress, worker_id="worker-1", progress=progress)
 
     assert_good(plan, "jobqueue_job_pkey")
+
+
+def test_costs_so_far(explain: Explain, ids: Ids) -> None:
+    costs = {(job_id, 1): [CostLine("llm", "USD", Decimal("0.10"))] for job_id in ids(Status.RUNNING, LIMIT)}
+
+    plan = planned(explain, leasing.write_costs, worker_id="worker-1", costs=costs)
+
+    assert_good(plan, "jobqueue_job_pkey")
+
+
+def test_the_costliest_jobs(explain: Explain) -> None:
+    """One that cost something of 60,000: those that cost nothing are not read."""
+    since = datetime(2000, 1, 1, tzinfo=UTC)
+
+    plan = explain(sql.COSTLIEST_JOBS, {"since": since, "window": None, "take": 20, "reach": 10_000})
+
+    assert_good(plan, "jobqueue_job_cost", limit=1)
 
 
 def test_complete_inside(explain: Explain, ids: Ids) -> None:
@@ -203,11 +243,46 @@ def test_the_state_of_refused_settles(explain: Explain, ids: Ids) -> None:
     assert_good(plan, "jobqueue_job_pkey")
 
 
-@pytest.mark.parametrize("table", ["stat", "cost"])
+@pytest.mark.parametrize("table", ["stat", "cost", "counter"])
 def test_folding(table: str, explain: Explain) -> None:
     """400 of 20,000 rows are as inserted: a batch of them is found without reading the folded ones."""
-    statement = {"stat": sql.FOLD_STATS, "cost": sql.FOLD_COSTS}[table]
+    statement = {"stat": sql.FOLD_STATS, "cost": sql.FOLD_COSTS, "counter": sql.FOLD_COUNTERS}[table]
 
     plan = explain(statement, {"from_span": 0, "to_span": 900, "age": timedelta(0), "take": LIMIT})
 
     assert_good(plan, f"jobqueue_{table}_fold")
+
+
+def test_a_sum_of_one_counter_reads_its_own_rows_of_the_window(explain: Explain) -> None:
+    """An hour and a quarter of 20,000 seconds, of a hundred names: 45 rows."""
+    plan = explain(sql.COUNT_OVER, {"name": "n5", "labels": "{}", "since": None, "window": timedelta(hours=1)})
+
+    assert_good(plan, "jobqueue_counter_name", limit=45, factor=2)
+
+
+def test_the_sums_of_all_counters_read_the_window_only(explain: Explain) -> None:
+    """By the index of the buckets, or by that of names: PostgreSQL 18 skips from name to name in it."""
+    plan = explain(sql.COUNTER_SUMS, {"since": None, "window": timedelta(minutes=10)})
+
+    assert_good(plan, limit=25 * 60, factor=2)
+
+
+def test_pruning_figures(explain: Explain) -> None:
+    """A batch of each of three full tables, each row found by one index and deleted by another."""
+    plan = planned(explain, moving.prune_figures, age=timedelta(hours=1), limit=LIMIT, rows=(0, 0, 0, 0))
+
+    indexes: tuple[str, ...] = ("jobqueue_stat_bucket", "jobqueue_stat_pkey", "jobqueue_cost_at", "jobqueue_cost_pkey")
+    indexes += ("jobqueue_counter_bucket", "jobqueue_counter_pkey")
+    assert_good(plan, *indexes, limit=3 * LIMIT, factor=3)
+
+
+@pytest.mark.parametrize("minutes_ago", [0, 120])
+def test_reading_statistics_reads_the_window_only(minutes_ago: int, explain: Explain) -> None:
+    """Of 20,000 rows, one a second: those of a minute, and long ones of 15 minutes before, which may reach into it."""
+    window = {"since": None, "window": timedelta(minutes=minutes_ago + 1), "until": None}
+    ago = {"until_ago": timedelta(minutes=minutes_ago), "starts": ["-infinity"]}
+    chosen = {"by_queue": True, "by_type": True, "queue": None, "job_type": None, "times": True}
+
+    plan = explain(sql.READ_STATISTICS, {**window, **ago, **chosen})
+
+    assert_good(plan, "jobqueue_stat_fold", "jobqueue_stat_bucket", limit=16 * 60, factor=1)

@@ -1,0 +1,133 @@
+"""Dead letters by what killed them: a hundred jobs that failed alike are one problem.
+
+A group is one fingerprint of one job type. Groups are made of the newest 20,000 dead letters of a set, so that a flood
+of them cannot make the page slow: the rows are found by the index of finished jobs, counted by their primary key, and
+no text is read but that of each group's newest job. A count that older dead letters could add to says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final
+
+from django.db.models import Count, Max, Min, Q
+from django.db.models.functions import Left
+
+from jobqueue.errors import normal_message
+from jobqueue.models import Job
+from jobqueue.models.expressions import StatementTimestamp
+from jobqueue.redaction import mask_text
+
+if TYPE_CHECKING:
+    from django.db.models import QuerySet
+
+#: Groups are made of so many of the newest dead letters.
+REACH: Final = 20_000
+SHOWN: Final = 50
+#: The columns, shortest first, before that of all.
+WINDOWS: Final[Mapping[str, timedelta]] = {
+    "1h": timedelta(hours=1),
+    "24h": timedelta(hours=24),
+    "7d": timedelta(days=7),
+}
+HEAD_CHARACTERS: Final = 400
+#: From so many times the day's mean an hour on, up or down, it is a trend.
+STEEP: Final = 2.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeadGroup:
+    """The dead letters of one type with one fingerprint (None: without one)."""
+
+    fingerprint: str | None
+    job_type: str
+    jobs: int
+    within: Mapping[str, int]  # by the names of WINDOWS
+    first_at: datetime | None
+    last_at: datetime | None
+    newest: int  # the id of the newest job, as a sample
+    age: timedelta  # since the first one died, by the database's clock
+    error_class: str = ""
+    message: str = ""  # the sample's, masked; numbers, names and paths are placeholders
+
+    @property
+    def pace(self) -> float:
+        """How many died in the last hour for each that died in an hour of the last 24, on average; 0 for none."""
+        day = self.within["24h"]
+        return self.within["1h"] * 24 / day if day else 0.0
+
+    @property
+    def trend(self) -> str:
+        """Return "new" (none before this hour), "rising", "falling", "steady", or "quiet" (none in 24 hours)."""
+        if not self.within["24h"]:
+            return "quiet"
+        if self.age <= WINDOWS["1h"]:
+            return "new"
+        if self.pace >= STEEP:
+            return "rising"
+        return "falling" if self.pace <= 1 / STEEP else "steady"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeadGroups:
+    """The largest groups of a set."""
+
+    groups: tuple[DeadGroup, ...]
+    more: bool  # there are other groups, or there may be
+    reached: timedelta | None  # dead letters older than this were not read; None: all were
+
+    def exact(self, window: timedelta | None = None) -> bool:
+        """Tell whether the counts of a window (None: of all) leave nothing out."""
+        return self.reached is None or (window is not None and window < self.reached)
+
+
+def dead_groups(rows: QuerySet[Any], *, reach: int = REACH, shown: int = SHOWN) -> DeadGroups:
+    """Return the largest groups of the newest `reach` of these dead letters, in two statements."""
+    newest = rows.order_by("-finished_at", "-pk").values("pk")[:reach]
+    now = StatementTimestamp()
+    columns = {f"within_{name}": Count("pk", filter=Q(finished_at__gt=now - span)) for name, span in WINDOWS.items()}
+    # By their ids: a set cut to a number of rows cannot be grouped itself.
+    counted = (
+        Job.objects.using(rows.db)
+        .filter(pk__in=newest)
+        .order_by()
+        .values("fingerprint", "job_type")
+        .annotate(jobs=Count("pk"), first=Min("finished_at"), last=Max("finished_at"), newest=Max("pk"), **columns)
+        .annotate(now=now)
+    )
+    found = sorted(counted, key=lambda row: (-row["jobs"], row["job_type"], row["fingerprint"] or ""))
+    ages = [row["now"] - row["first"] for row in found if row["first"] is not None]
+    full = sum(row["jobs"] for row in found) >= reach
+    heads = _heads([row["newest"] for row in found[:shown]], rows.db)
+    return DeadGroups(
+        groups=tuple(_group(row, heads) for row in found[:shown]),
+        more=full or len(found) > shown,
+        reached=max(ages, default=timedelta(0)) if full else None,
+    )
+
+
+def _group(row: Mapping[str, Any], heads: dict[int, tuple[str, str]]) -> DeadGroup:
+    error_class, message = heads.get(row["newest"], ("", ""))
+    return DeadGroup(
+        fingerprint=row["fingerprint"],
+        job_type=row["job_type"],
+        jobs=row["jobs"],
+        within={name: row[f"within_{name}"] for name in WINDOWS},
+        first_at=row["first"],
+        last_at=row["last"],
+        newest=row["newest"],
+        age=timedelta(0) if row["first"] is None else row["now"] - row["first"],
+        error_class=error_class,
+        message=message,
+    )
+
+
+def _heads(ids: list[int], using: str) -> dict[int, tuple[str, str]]:
+    """Return (error class, normalised message) of these jobs."""
+    rows = Job.objects.using(using).filter(pk__in=ids).annotate(head=Left("last_error", HEAD_CHARACTERS))
+    return {
+        job_id: (error_class or "", normal_message(mask_text(head or "")))
+        for job_id, error_class, head in rows.values_list("pk", "error_class", "head")
+    }
