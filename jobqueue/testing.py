@@ -11,25 +11,31 @@ run as Django's test classes have them run. A job of an unknown type is dead at 
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from asgiref.sync import async_to_sync
 from django.db import connections, transaction
 
+from jobqueue.children.costs import is_chargeable, priced
 from jobqueue.children.executor import Executor
 from jobqueue.children.protocol import Work
 from jobqueue.exceptions import JobQueueError
+from jobqueue.gauges import Measure, carried_by, is_carried
+from jobqueue.internal import INTERNAL_QUEUE, is_internal
 from jobqueue.managers import CostLine, Done, Ending, Release, leasing, settling
-from jobqueue.models import Job
+from jobqueue.managers.pausing import ALL_QUEUES
+from jobqueue.models import Counter, Job
+from jobqueue.ops.queues import paused_queues
+from jobqueue.registry import registry
 from jobqueue.states import Status
 
 if TYPE_CHECKING:
     from django.db.backends.base.base import BaseDatabaseWrapper
 
 WORKER_ID = "run_once"
-OWN_PREFIX = "jobqueue."
 
 
 def run_once(limit: int = 1, queues: Sequence[str] | None = None) -> list[tuple[int, Status]]:
@@ -44,7 +50,7 @@ def run_once(limit: int = 1, queues: Sequence[str] | None = None) -> list[tuple[
     ran: list[tuple[int, Status]] = []
     while (job := _claim_best(queues, own_only=len(ran) >= limit)) is not None:
         end = runner.run(job)
-        if not _is_own(job.job_type):
+        if not is_internal(job.job_type):
             ran.append(end)
     return ran
 
@@ -61,25 +67,36 @@ def drain(queues: Sequence[str] | None = None, *, at_most: int = 10_000) -> list
     return ran
 
 
+@contextmanager
+def measured() -> Iterator[list[Measure]]:
+    """Collect what code within the block tells by gauge() and count(), with or without a job around it.
+
+    with measured() as told:
+        index_document(context, path="a.pdf", page_count=1)
+    assert told == [Measure("count", "pages", (("kind", "pdf"),), 1.0)]
+    """
+    told: list[Measure] = []
+    with carried_by(told.append):
+        yield told
+
+
 def _best_due(queues: Sequence[str] | None) -> tuple[str, str] | None:
-    """Return (queue, type) of the job that is to run next."""
+    """Return (queue, type) of the job that is to run next: of a queue that is not paused."""
     Job.objects.promote()
     due = Job.objects.db_manager(Job.objects.write_db).due()
     if queues is not None:
-        due = due.filter(queue__in=queues)
+        due = due.filter(queue__in=[*queues, INTERNAL_QUEUE])
+    for pause in paused_queues(due.db):
+        due = due.filter(queue=INTERNAL_QUEUE) if pause.name == ALL_QUEUES else due.exclude(queue=pause.name)
     return due.values_list("queue", "job_type").first()
 
 
 def _claim_best(queues: Sequence[str] | None, *, own_only: bool) -> Job | None:
     """Claim one job, so that each claim sees what the run before it has done."""
     best = _best_due(queues)
-    if best is None or (own_only and not _is_own(best[1])):
+    if best is None or (own_only and not is_internal(best[1])):
         return None
     return next(iter(Job.objects.claim(1, worker_id=WORKER_ID, queues=[best[0]])), None)
-
-
-def _is_own(job_type: str) -> bool:
-    return job_type.startswith(OWN_PREFIX)
 
 
 class _Runner:
@@ -97,12 +114,12 @@ class _Runner:
     def run(self, job: Job) -> tuple[int, Status]:
         """Run one claimed job."""
         payload = _payload_text(job.pk)
-        self._executor.execute(
-            Work(
-                *(job.pk, job.lease_epoch, job.job_type, job.queue, job.attempts, job.max_attempts),
-                *(job.payload_bytes, payload),
-            )
+        work = Work(
+            *(job.pk, job.lease_epoch, job.job_type, job.queue, job.attempts, job.max_attempts),
+            *(job.payload_bytes, payload, job.trace_context),
         )
+        with nullcontext() if is_carried() else carried_by(_keep_count):
+            self._executor.execute(work)
         return job.pk, Status(Job.objects.get(pk=job.pk).status)
 
     def cost(self, work: Work, line: CostLine) -> None:
@@ -118,6 +135,7 @@ class _Runner:
 
     def _settle(self, work: Work, end: Done | Ending | Release | None) -> int | None:
         run = Job.objects.run_sql
+        end = _charged(work.job_type, end)
         with transaction.atomic(using=Job.objects.write_db):
             if isinstance(end, Done):
                 settled = settling.settle_done(run, worker_id=WORKER_ID, jobs=[end])
@@ -131,6 +149,22 @@ class _Runner:
                 items = [(work.id, work.lease_epoch)]
                 settled = settling.accepted_before(run, worker_id=WORKER_ID, items=items)
         return settled.get(work.id)
+
+
+def _charged(job_type: str, end: Done | Ending | Release | None) -> Done | Ending | Release | None:
+    """Charge an attempt that reported no cost by the price list; nobody measures its memory here."""
+    if not isinstance(end, Done | Ending) or not is_chargeable(end) or job_type not in registry:
+        return end
+    name = registry.get(job_type).name
+    costs = priced(name, run_seconds=end.run_seconds, cpu_seconds=end.cpu_seconds, memory_bytes=None)
+    return end._replace(costs=costs) if isinstance(end, Done) else dataclasses.replace(end, costs=costs)
+
+
+def _keep_count(measure: Measure) -> None:
+    """Store what a handler counted, at once; a gauge is a worker's, and there is none."""
+    if measure.kind == "count":
+        row = Counter(name=measure.name, labels=dict(measure.labels), amount=measure.value)
+        row.save(using=Job.objects.write_db)
 
 
 def _payload_text(job_id: int) -> str:

@@ -13,10 +13,17 @@ from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
 from jobqueue.models import Attempt, Job, Worker
+from jobqueue.ops import snapshot
 from tests.connections import Listener, SecondConnection, Watcher, database_conninfo
 from tests.factories import AttemptFactory, JobFactory, WorkerFactory
 
 ROOT = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(autouse=True)
+def no_shared_snapshot() -> None:
+    """Have no test read the figures that another one shares."""
+    snapshot.forget()
 
 
 @pytest.fixture(scope="session")

@@ -14,7 +14,7 @@ from django.db.models import Expression, QuerySet
 from factory.declarations import LazyAttribute, LazyFunction, SelfAttribute, Sequence, SubFactory, Trait
 from factory.django import DjangoModelFactory
 
-from jobqueue.models import Action, Attempt, Cost, Job, Stat, Worker
+from jobqueue.models import Action, Attempt, Cost, Counter, Job, Stat, Worker
 from jobqueue.models.expressions import StatementTimestamp
 from jobqueue.outcomes import Outcome
 from jobqueue.payloads import encode_payload
@@ -151,6 +151,17 @@ class CostFactory(RowFactory):
     job_type = "probe.ok"
     unit = "USD"
     amount = Decimal("0.10")
+
+
+class CounterFactory(RowFactory):
+    """What was counted between two heartbeats."""
+
+    class Meta:
+        model = Counter
+
+    name = "sessions"
+    labels = LazyFunction(dict)
+    amount = 1.0
 
 
 class ActionFactory(RowFactory):

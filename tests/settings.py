@@ -16,3 +16,7 @@ if isolation := env.str("PROBE_ISOLATION", default=""):  # noqa: F405
 if mail_folder := env.str("PROBE_MAIL", default=""):  # noqa: F405
     EMAIL_BACKEND = "django.core.mail.backends.filebased.EmailBackend"
     EMAIL_FILE_PATH = mail_folder
+
+if smtp_port := env.int("PROBE_SMTP", default=0):  # noqa: F405
+    EMAIL_BACKEND = "jobqueue.mail.JobQueueEmailBackend"
+    EMAIL_HOST, EMAIL_PORT = "127.0.0.1", smtp_port

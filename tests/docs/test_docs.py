@@ -13,7 +13,16 @@ from django.db.models import Model
 
 from jobqueue import checks, sql
 from jobqueue.conf import JobQueueSettings
-from jobqueue.management.commands import jobqueue_ops, jobqueue_prune, jobqueue_redrive, jobqueue_worker
+from jobqueue.management.commands import (
+    jobqueue_alerts,
+    jobqueue_costs,
+    jobqueue_health,
+    jobqueue_ops,
+    jobqueue_prune,
+    jobqueue_queue,
+    jobqueue_redrive,
+    jobqueue_worker,
+)
 from jobqueue.rules import RULES
 from jobqueue.states import TRANSITIONS, Status
 from tests.docs.pages import ROOT, anchors, links, name_of, pages, prose, rows
@@ -28,7 +37,7 @@ BOUNDED = [name for name, row in SETTINGS.items() if " to " in row[2]]
 def options(command: BaseCommand) -> set[str]:
     parser = CommandParser()
     command.add_arguments(parser)
-    return {action.option_strings[0] for action in parser._actions} - {"-h"}
+    return {action.option_strings[0] for action in parser._actions if action.option_strings} - {"-h"}
 
 
 def test_every_setting_is_documented_and_every_documented_one_exists() -> None:
@@ -66,7 +75,11 @@ def test_every_worker_option_is_documented_and_every_documented_one_exists() -> 
 
 
 def test_every_option_of_the_other_commands_is_documented_and_every_documented_one_exists() -> None:
-    commands = (jobqueue_ops.Command(), jobqueue_redrive.Command(), jobqueue_prune.Command())
+    modules = (
+        *(jobqueue_alerts, jobqueue_costs, jobqueue_health, jobqueue_ops),
+        *(jobqueue_redrive, jobqueue_prune, jobqueue_queue),
+    )
+    commands = [module.Command() for module in modules]
     documented = [row[0].strip("`") for row in rows(DOCS / "commands.md", "option")]
 
     assert sorted(documented) == sorted(name for command in commands for name in options(command) - {"--database"})

@@ -8,7 +8,7 @@ from django.db import connection, transaction
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobqueue.children.context import cost_line
+from jobqueue.children.costs import cost_line
 from jobqueue.errors import describe
 from jobqueue.exceptions import ResultError
 from jobqueue.managers import CostLine, Done

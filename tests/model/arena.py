@@ -16,7 +16,7 @@ LOCK_TIMEOUT = "25ms"  # nobody gives way meanwhile: the other side is idle, so 
 
 PLAIN = (
     "id job_type queue priority status max_attempts dedupe_key owner attempts interruptions worker_id lease_epoch "
-    "progress result outcome last_error error_class"
+    "progress open_costs result outcome last_error error_class"
 ).split()
 _TIMES = ", ".join(f"(extract(epoch FROM {name}) * {SECOND})::bigint AS {name}" for name in TIMES)
 READ = f"""

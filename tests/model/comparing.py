@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+from jobqueue.internal import INTERNAL_QUEUE
 from jobqueue.states import Status
 
 from .arena import Reading
@@ -100,7 +101,7 @@ def _meet_notices(model: Model, side: int | None, found: Reading) -> None:
         row = fresh[0]
         now = model.now()
         written.jobs[row["id"]] = ModelJob(
-            row["id"], "jobqueue.notify", told["queue"], 0, Status.PENDING, now, 5, created_at=now, updated_at=now
+            row["id"], "jobqueue.notify", INTERNAL_QUEUE, 0, Status.PENDING, now, 5, created_at=now, updated_at=now
         )
     written.notices.clear()
 

@@ -84,6 +84,7 @@ class ModelJob:
     error_class: str | None = None
     cost_total: int = 0
     cost_last: int = 0
+    open_costs: Any = None
     runs: tuple[Run, ...] = ()
 
     @property
@@ -121,5 +122,5 @@ class Written:
                 self.jobs[job_id] = job
         self.counts += later.counts
         self.dead += later.dead
-        self.costs += later.costs
+        self.costs.update(later.costs)  # unlike +=, which forgets refunds
         self.actions += later.actions

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from decimal import Decimal
 from typing import Any
 
-from jobqueue.managers import Done, Ending, Fence, Release
+from jobqueue.managers import CostLine, Done, Ending, Fence, Release
 
 from .jobs import CANCELLED, DEAD, DONE, PENDING, RUNNING, SCHEDULED, Between, Locked, ModelJob, Run, Time
 from .sides import Sides
@@ -83,6 +84,22 @@ class Leases(Sides):
             if job and not self.locked(side, job_id):
                 self._set(side, job, progress=value)
 
+    def write_costs(self, side: int, worker_id: str, spent: dict[tuple[int, int], Sequence[CostLine]]) -> set[int]:
+        """Keep what running attempts have cost so far; return the ids of those that were ours and not locked."""
+        written = set()
+        for (job_id, epoch), lines in spent.items():
+            job = self.held(side, (job_id, worker_id, epoch))
+            if job and not self.locked(side, job_id):
+                self._set(side, job, open_costs=[[line.component, line.unit, f"{line.amount:.8f}"] for line in lines])
+                written.add(job_id)
+        return written
+
+    def charge_open(self, side: int, job: ModelJob) -> int:
+        """Charge a lost attempt what was written of it; return the cents."""
+        for component, _, amount in job.open_costs or ():
+            self.written(side).costs[job.queue, job.job_type, component] += int(Decimal(amount) * 100)
+        return sum(int(Decimal(amount) * 100) for _, _, amount in job.open_costs or ())
+
     def _ours(self, side: int, worker_id: str, items: Sequence[Any]) -> list[tuple[Any, ModelJob]]:
         """Return the items whose attempts are still this worker's. Raises Locked where one is in another's hands."""
         held = [(item, self.held(side, (item.id, worker_id, item.lease_epoch))) for item in items]
@@ -120,6 +137,7 @@ class Leases(Sides):
                 lease_until=None,
                 unknown_since=None,
                 progress=None,
+                open_costs=None,
                 cost_last=cost,
                 cost_total=job.cost_total + cost,
             )
@@ -171,6 +189,7 @@ class Leases(Sides):
             lease_until=None,
             unknown_since=None,
             progress=job.progress if over else None,
+            open_costs=None,
             last_error=ending.error_text if ending.error_text is not None else job.last_error,
             error_class=ending.error_class if ending.error_class is not None else job.error_class,
             cost_last=cost,
@@ -192,10 +211,11 @@ class Leases(Sides):
         statuses = {}
         for item, job in self._ours(side, worker_id, releases):
             cost = self._charge(side, job, item)
-            due = {} if item.delay is None else {"run_after": self.now(item.delay.total_seconds())}
+            due: dict[str, Any] = {} if item.delay is None else {"run_after": self.now(item.delay.total_seconds())}
             since = (job.unknown_since or self.now()) if item.unknown else None
             status = PENDING if item.delay is None else SCHEDULED
-            after = self._give_back(side, job, status, **due, unknown_since=since, cost_total=job.cost_total + cost)
+            due |= {"unknown_since": since, "cost_total": job.cost_total + cost, "open_costs": None}
+            after = self._give_back(side, job, status, **due)
             statuses[job.id] = after.status
         return statuses
 

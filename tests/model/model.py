@@ -32,6 +32,7 @@ class Model(Leases):
             asked, spent = job.cancel_requested_at is not None, job.attempts >= job.max_attempts
             status = CANCELLED if asked else DEAD if spent else PENDING
             text = "worker lost: its lease ran out before it settled the job"
+            cost = self.charge_open(side, job)
             again = {"run_after": self.now(), "progress": None} if status == PENDING else {"finished_at": self.now()}
             after = self._set(
                 side,
@@ -43,10 +44,12 @@ class Model(Leases):
                 error_class=job.error_class or LOST,
                 # A handler that ran shows that the type was known.
                 unknown_since=job.unknown_since if job.run_started_at is None else None,
-                cost_last=0,
+                cost_last=cost,
+                cost_total=job.cost_total + cost,
+                open_costs=None,
                 worker_id=None,
                 lease_until=None,
-                runs=(*job.runs, Run(job.lease_epoch, job.attempts, job.worker_id or "", 6, LOST, text, 0)),
+                runs=(*job.runs, Run(job.lease_epoch, job.attempts, job.worker_id or "", 6, LOST, text, cost)),
             )
             self._count(side, after, 6, dead=status == DEAD)
             if status == DEAD:
@@ -157,9 +160,11 @@ class Model(Leases):
                 return "is not stuck: its worker holds the lease"
             outcome = 7 if job.cancel_requested_at is None else 8
             text = "released by a person while it was stuck" + (f": {reason}" if reason else "")
-            run = Run(job.lease_epoch, job.attempts, job.worker_id or "", outcome, LOST, text, 0)
+            cost = self.charge_open(side, job)
+            run = Run(job.lease_epoch, job.attempts, job.worker_id or "", outcome, LOST, text, cost)
             self._count(side, job, outcome)
-            told: dict[str, Any] = {"outcome": outcome, "interruptions": job.interruptions + 1, "cost_last": 0}
+            told: dict[str, Any] = {"outcome": outcome, "interruptions": job.interruptions + 1, "open_costs": None}
+            told |= {"cost_last": cost, "cost_total": job.cost_total + cost}
             told |= {"unknown_since": job.unknown_since if job.run_started_at is None else None}
             return self._give_back(side, job, PENDING, **told, runs=(*job.runs, run)).status
 

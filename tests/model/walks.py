@@ -20,6 +20,7 @@ MAY: Final[dict[str, set[Change]]] = {
     "claim": {(PENDING, RUNNING)},
     "renew": set(),
     "progress": set(),
+    "write costs": set(),
     "complete": {(RUNNING, DONE)},
     "fail": {(RUNNING, SCHEDULED), (RUNNING, DEAD), (RUNNING, CANCELLED), (None, PENDING)},
     "settle": {(RUNNING, other) for other in (DONE, PENDING, SCHEDULED, DEAD, CANCELLED)} | {(None, PENDING)},
@@ -58,6 +59,7 @@ def _sent_by(who: str, wrong: str) -> dict[str, Callable[[JobMachine], None]]:
     return {
         f"{who}-renew": lambda machine: machine.renew(1, [pick], 0.5),
         f"{who}-progress": lambda machine: machine.progress(1, pick, 50),
+        f"{who}-spend": lambda machine: machine.write_costs(1, pick, [7]),
         f"{who}-complete": lambda machine: machine.settle_by_manager(1, [pick], single=True, fails=None),
         f"{who}-complete-within": lambda machine: machine.complete_within(1, pick, rolls_back=False),
         f"{who}-fail": lambda machine: machine.settle_by_manager(1, [pick], single=False, fails="retry"),
@@ -111,6 +113,8 @@ WORDS: Final[dict[str, Callable[[JobMachine], None]]] = {
     "release-stuck": lambda machine: machine.release_stuck(0, by_person=True, picks=[0], reason="", passes=900),
     "release-stuck-at-once": lambda machine: machine.release_stuck(0, by_person=False, picks=[0], reason=""),
     "progress": lambda machine: machine.progress(0, (0, ""), 50),
+    "spend": lambda machine: machine.write_costs(0, (0, ""), [125, 50]),
+    "spend-more": lambda machine: machine.write_costs(0, (0, ""), [150, -50]),
     "prune-done": lambda machine: machine.prune(0, DONE, 0, 3),
     "prune-dead": lambda machine: machine.prune(0, DEAD, 0, 3),
     "prune-dead-late": lambda machine: machine.prune(0, DEAD, 1_000, 3),
@@ -156,6 +160,13 @@ enqueue claim progress put-back claim release-later promote claim snooze promote
 enqueue claim progress strays claim cancel strays
 enqueue claim progress reap claim reap
 enqueue claim cancel reap
+enqueue claim spend spend-more reap claim reap time
+enqueue claim spend release-stuck claim spend cancel release-stuck
+enqueue claim spend complete prune-done
+enqueue claim spend fail promote claim spend complete-within
+enqueue claim spend put-back claim spend settle-interrupted claim reap
+enqueue claim spend strays claim reap
+enqueue claim stale-spend strange-spend reap
 enqueue claim other-reaps release-stuck-at-once
 enqueue-free enqueue-free claim claim time renew reap-one reap-one
 enqueue-for-one-attempt claim settle-interrupted claim settle-interrupted claim settle-interrupted

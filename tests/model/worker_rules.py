@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import timedelta
+from decimal import Decimal
 from functools import partial
 from typing import Any
 
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule
 
 from jobqueue.errors import describe
-from jobqueue.managers import Done, Ending, Fence, Release, Span, leasing
+from jobqueue.managers import CostLine, Done, Ending, Fence, Release, Span, leasing
 from jobqueue.models import Job
 from jobqueue.outcomes import Outcome
 from jobqueue.states import Status
@@ -124,6 +125,21 @@ class WorkerRules(Steps):
             side,
             lambda: write(Job.objects.run_sql),
             lambda _: self.model.progress(side, fence.worker_id, noted),
+        )
+
+    @precondition(_leased)
+    @rule(side=sides, pick=fences, cents=st.lists(st.integers(-50, 900), min_size=1, max_size=2))
+    def write_costs(self, side: int, pick: tuple[int, str], cents: list[int]) -> None:
+        """Write down what a running attempt has cost so far, as the heartbeat does."""
+        fence = self.fence(pick)
+        lines = [CostLine(f"part {number}", "USD", Decimal(amount) / 100) for number, amount in enumerate(cents)]
+        spent: dict[tuple[int, int], Sequence[CostLine]] = {(fence.id, fence.lease_epoch): lines}
+        write = partial(leasing.write_costs, worker_id=fence.worker_id, costs=spent)
+        self.step(
+            "write costs",
+            side,
+            lambda: write(Job.objects.run_sql),
+            lambda _: self.model.write_costs(side, fence.worker_id, spent),
         )
 
     @precondition(_leased)

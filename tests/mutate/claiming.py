@@ -3,7 +3,41 @@
 from .guard import Guard
 from .words import NEVER_INLINED, NO_WAIT, ROW_IS_LOCKED
 
+PAUSING = "storage/test_pausing.py"
+
 GUARDS = [
+    Guard(
+        "claim_jobs",
+        "paused",
+        "AS asked (queue, take, priority, run_after, id, top, until) {{WHERE NOT EXISTS ( SELECT FROM jobqueue_queue "
+        "AS paused WHERE (paused.name = asked.queue OR (paused.name = '*' AND asked.queue <> 'jobqueue')) AND "
+        "paused.paused_at IS NOT NULL AND (paused.resumes_at IS NULL OR paused.resumes_at > statement_timestamp()))}}",
+        f"{PAUSING}::test_a_paused_queue_is_left_out_of_a_claim_and_others_are_not",
+    ),
+    Guard(
+        "claim_jobs",
+        "all paused",
+        "{{OR (paused.name = '*' AND asked.queue <> 'jobqueue')}}",
+        f"{PAUSING}::test_a_pause_of_all_leaves_the_queue_of_alarms_alone",
+    ),
+    Guard(
+        "claim_jobs",
+        "own queue",
+        "{{AND asked.queue <> 'jobqueue'}}",
+        f"{PAUSING}::test_a_pause_of_all_leaves_the_queue_of_alarms_alone",
+    ),
+    Guard(
+        "claim_jobs",
+        "resumed",
+        "{{AND paused.paused_at IS NOT NULL}}",
+        f"{PAUSING}::test_a_pause_ends_by_itself_at_its_time",
+    ),
+    Guard(
+        "claim_jobs",
+        "pause over",
+        "{{AND (paused.resumes_at IS NULL OR paused.resumes_at > statement_timestamp())}}",
+        f"{PAUSING}::test_a_pause_ends_by_itself_at_its_time",
+    ),
     Guard(
         "claim_jobs",
         "status",
@@ -67,7 +101,7 @@ GUARDS = [
     Guard(
         "claim_jobs",
         "fence",
-        "{{MATERIALIZED}}",
+        "picked AS {{MATERIALIZED}}",
         "races/test_claims.py::test_claim_steps_over_a_row_locked_elsewhere",
         behind="lock",
         why=NEVER_INLINED,
@@ -211,6 +245,55 @@ GUARDS = [
     ),
     Guard(
         "write_progress",
+        "status again",
+        "WHERE job.id = held.id {{AND job.status + 0 = 2 /* RUNNING */}}",
+        "storage/test_fences.py::test_a_job_that_is_not_running_is_not_written",
+        behind="status",
+        why=ROW_IS_LOCKED,
+    ),
+    Guard(
+        "write_costs",
+        "status",
+        "WHERE {{job.status + 0 = 2 /* RUNNING */ AND}} job.worker_id",
+        "storage/test_fences.py::test_a_job_that_is_not_running_is_not_written",
+        behind="status again",
+        why="the update looks again",
+    ),
+    Guard(
+        "write_costs",
+        "worker",
+        "{{AND job.worker_id = %(worker_id)s}}",
+        "storage/test_fences.py::test_a_stale_fence_changes_nothing",
+    ),
+    Guard(
+        "write_costs",
+        "epoch",
+        "{{AND job.lease_epoch = given.lease_epoch}}",
+        "storage/test_fences.py::test_a_stale_fence_changes_nothing",
+    ),
+    Guard("write_costs", "no key", "FOR {{NO KEY }}UPDATE", NO_WAIT),
+    Guard(
+        "write_costs",
+        "skip locked",
+        "OF job {{SKIP LOCKED}}",
+        "races/test_claims.py::test_costs_of_a_locked_job_are_left_for_the_next_time",
+    ),
+    Guard(
+        "write_costs",
+        "lock",
+        "{{FOR NO KEY UPDATE OF job SKIP LOCKED}}",
+        "races/test_claims.py::test_costs_of_a_locked_job_are_left_for_the_next_time",
+    ),
+    Guard(
+        "write_costs",
+        "fence",
+        "{{MATERIALIZED}}",
+        "races/test_claims.py::test_costs_of_a_locked_job_are_left_for_the_next_time",
+        behind="lock",
+        why=NEVER_INLINED,
+    ),
+    Guard(
+        "write_costs",
         "status again",
         "WHERE job.id = held.id {{AND job.status + 0 = 2 /* RUNNING */}}",
         "storage/test_fences.py::test_a_job_that_is_not_running_is_not_written",

@@ -3,6 +3,7 @@
 from .guard import Guard
 from .words import BATCHES, IN_ORDER, NEVER_INLINED, NO_WAIT, REFUSED, ROW_IS_LOCKED, TRANSITIONS
 
+SEEN = "operations/test_repairing.py::test_a_job_that_changed_since_it_was_seen_keeps_its_payload"
 KEYS = "races/test_deadlocks.py::test_redriven_keys_are_taken_in_the_order_of_a_bulk_enqueue"
 
 GUARDS = [
@@ -156,6 +157,9 @@ GUARDS = [
         "{{cancel_requested_at = NULL,}}",
         "storage/test_moves.py::test_a_redriven_job_starts_over_and_keeps_its_history",
     ),
+    Guard("edit_payload", "status", "{{AND job.status + 0 = 4 /* DEAD */}}", SEEN),
+    Guard("edit_payload", "epoch", "{{AND job.lease_epoch = %(lease_epoch)s}}", SEEN),
+    Guard("edit_payload", "seen", "{{AND job.updated_at = %(updated_at)s}}", SEEN),
     Guard("discard_jobs", "status", "{{AND status + 0 = 4 /* DEAD */}}", REFUSED),
     Guard("discard_jobs", "lock order", "{{ORDER BY id}}", IN_ORDER),
     Guard("discard_jobs", "no key", "FOR {{NO KEY }}UPDATE", NO_WAIT),

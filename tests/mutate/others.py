@@ -68,7 +68,10 @@ GUARDS = [
         "stat.jobs + EXCLUDED.jobs, dead = stat.dead + EXCLUDED.dead, wait_seconds = stat.wait_seconds + "
         "EXCLUDED.wait_seconds, run_seconds = stat.run_seconds + EXCLUDED.run_seconds, cpu_seconds = "
         "stat.cpu_seconds + EXCLUDED.cpu_seconds, peak_memory_bytes = greatest(stat.peak_memory_bytes, "
-        "EXCLUDED.peak_memory_bytes)}}",
+        "EXCLUDED.peak_memory_bytes), wait_counts = NULLIF(ARRAY(SELECT COALESCE(had, 0) + COALESCE(more, 0) FROM "
+        "unnest(stat.wait_counts, EXCLUDED.wait_counts) WITH ORDINALITY AS pair (had, more, place) ORDER BY place), "
+        "'{}'), run_counts = NULLIF(ARRAY(SELECT COALESCE(had, 0) + COALESCE(more, 0) FROM unnest(stat.run_counts, "
+        "EXCLUDED.run_counts) WITH ORDINALITY AS pair (had, more, place) ORDER BY place), '{}')}}",
         "storage/test_folding.py::test_late_rows_are_added_to_the_quarter_hour_that_exists",
     ),
     *of_folding("fold_costs"),
@@ -84,6 +87,15 @@ GUARDS = [
         "{{ON CONFLICT (at, span_seconds, queue, job_type, owner, component, unit) WHERE span_seconds > 0 DO "
         "UPDATE SET amount = cost.amount + EXCLUDED.amount}}",
         "storage/test_folding.py::test_costs_fold_exactly_by_owner_component_and_unit",
+    ),
+    *of_folding("fold_counters"),
+    Guard("fold_counters", "bucket order", "{{ORDER BY bucket, counter_name, counter_labels}}", GUARD_RACES),
+    Guard(
+        "fold_counters",
+        "existing bucket",
+        "{{ON CONFLICT (at, span_seconds, name, labels) WHERE span_seconds > 0 DO UPDATE SET amount = "
+        "counter.amount + EXCLUDED.amount}}",
+        "storage/test_folding.py::test_counters_fold_by_name_and_labels",
     ),
     Guard(
         "remove_workers",
@@ -115,6 +127,32 @@ GUARDS = [
         "{{ON CONFLICT (worker_id) DO UPDATE SET heartbeat_at~~ON CONFLICT (worker_id) DO UPDATE SET version}}",
         "storage/test_workers.py::test_later_beats_move_the_heartbeat_and_keep_the_start",
     ),
+    Guard(
+        "worker_beat",
+        "batch",
+        "{{WHERE NOT EXISTS (SELECT FROM known WHERE known.counts_batch >= %(batch)s::bigint)}}",
+        "storage/test_workers.py::test_a_batch_of_counts_is_written_once",
+    ),
+    Guard(
+        "worker_beat",
+        "last batch",
+        "counts_batch = {{greatest(EXCLUDED.counts_batch, jobqueue_worker.counts_batch)~~EXCLUDED.counts_batch}}",
+        "storage/test_workers.py::test_a_batch_of_counts_is_written_once",
+    ),
+    Guard(
+        "worker_beat",
+        "worker",
+        "FROM jobqueue_worker {{WHERE worker_id = %(worker_id)s::text}} FOR NO KEY UPDATE",
+        "storage/test_workers.py::test_a_batch_of_another_worker_has_numbers_of_its_own",
+    ),
+    Guard("worker_beat", "lock", "WHERE worker_id = %(worker_id)s::text {{FOR NO KEY UPDATE}}", GUARD_RACES),
+    Guard("worker_beat", "fence", "{{MATERIALIZED}}", GUARD_RACES, behind="lock", why=NEVER_INLINED),
+    Guard(
+        "worker_beat",
+        "number before change",
+        "FROM {{(SELECT count(*) FROM known)~~(SELECT 1)}} AS before",
+        "storage/test_workers.py::test_a_batch_of_counts_is_written_once",
+    ),
     Guard("wake_queue", "idle", "WHERE {{idle_since IS NOT NULL AND}} queues", WAKING),
     Guard("wake_queue", "queue", "{{AND queues && ARRAY[%(queue)s, '*']}}", WAKING),
     Guard("wake_queue", "alive", "{{AND heartbeat_at > statement_timestamp() - interval '1 minute'}}", WAKING),
@@ -131,6 +169,18 @@ GUARDS = [
         "storage/test_waking.py::test_only_an_idle_worker_of_that_queue_is_worth_a_notification",
     ),
     Guard("wake_queues", "alive", "{{AND worker.heartbeat_at > statement_timestamp() - interval '1 minute'}}", WAKING),
+    Guard(
+        "take_turn",
+        "nobody at it",
+        "FROM turn {{WHERE turn.is_ours}}",
+        "ops/test_alerts.py::test_while_one_evaluates_another_steps_aside_without_waiting",
+    ),
+    Guard(
+        "take_turn",
+        "not of late",
+        "{{WHERE tick.at <= statement_timestamp() - %(every)s::interval}}",
+        "ops/test_alerts.py::test_of_two_workers_one_evaluates_and_the_other_finds_it_done",
+    ),
     Guard(PROCEDURE, "key", KEY_HELD, "storage/test_waking.py::test_a_held_key_wakes_nobody"),
     Guard(PROCEDURE, "new only", "IF {{new_id IS NOT NULL~~true}} THEN", WAKING),
     Guard(PROCEDURE, "commit first", "{{COMMIT;}}", "storage/test_procedure.py"),

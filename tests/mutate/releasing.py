@@ -192,6 +192,12 @@ GUARDS = [
     ),
     Guard(
         "release_stuck_jobs",
+        "charged once",
+        "{{open_costs = NULL,}}",
+        "storage/test_open_costs.py::test_what_was_charged_once_is_not_charged_again",
+    ),
+    Guard(
+        "release_stuck_jobs",
         "forget worker",
         "{{worker_id = NULL,}}",
         "operations/test_release.py::test_the_attempt_is_given_back_written_down_and_counted",

@@ -7,6 +7,7 @@ REAP = "storage/test_reap.py"
 WINS = "storage/test_attempts.py::test_a_requested_cancel_wins_over_every_end_but_success"
 EPOCH_USED = "storage/test_rows_by_hand.py::test_an_epoch_that_was_used_before_ends_all_the_same"
 BY_HAND = "storage/test_rows_by_hand.py::test_a_row_that_cannot_be_reaped_holds_up_no_other"
+CHARGED_ONCE = "storage/test_open_costs.py::test_what_was_charged_once_is_not_charged_again"
 SETTLING = "storage/test_settling.py"
 
 
@@ -161,6 +162,7 @@ GUARDS = [
         "storage/test_reap.py::test_reaped_jobs_are_counted_with_their_dead_letters",
     ),
     Guard("reap_jobs", "attempt twice", "{{ON CONFLICT (job_id, lease_epoch) DO NOTHING}}", EPOCH_USED),
+    Guard("reap_jobs", "charged once", "{{open_costs = NULL,}}", CHARGED_ONCE),
     Guard(
         "reap_jobs",
         "forget worker",

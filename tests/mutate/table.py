@@ -1,6 +1,6 @@
 """All guards, and what looks like one and is none."""
 
-from . import claiming, moving, others, releasing, settling
+from . import claiming, figures, hosting, moving, others, pausing, releasing, settling
 from .guard import Guard
 
 GUARDS: list[Guard] = [
@@ -9,5 +9,8 @@ GUARDS: list[Guard] = [
     *settling.GUARDS,
     *moving.GUARDS,
     *others.GUARDS,
+    *figures.GUARDS,
+    *hosting.GUARDS,
+    *pausing.GUARDS,
 ]
 BY_NAME = {guard.name: guard for guard in GUARDS}

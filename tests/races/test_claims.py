@@ -53,7 +53,7 @@ def test_claim_does_not_step_over_a_row_that_a_foreign_key_holds(
     assert claim() == [job.pk]
 
 
-LEASED = ["complete", "fail", "release", "release_stuck", "renew_lease", "progress", "strays", "reap"]
+LEASED = ["complete", "fail", "release", "release_stuck", "renew_lease", "progress", "costs", "strays", "reap"]
 OTHERS = {"promote": Status.SCHEDULED, "cancel": Status.PENDING, "redrive": Status.DEAD, "discard": Status.DEAD}
 VERBS = [*LEASED, *OTHERS]
 
@@ -74,6 +74,7 @@ def test_no_verb_waits_for_a_foreign_key_of_the_project(
         "progress": lambda: Job.objects.run_sql(
             sql.WRITE_PROGRESS, {"worker_id": job.worker_id, "ids": [job.pk], "epochs": [1], "progress": ["{}"]}
         ),
+        "costs": lambda: leasing.write_costs(Job.objects.run_sql, worker_id="worker-1", costs={(job.pk, 1): ()}),
         "strays": lambda: leasing.release_strays(Job.objects.run_sql, worker_id="worker-1", held=[]),
         "reap": Job.objects.reap,
         "promote": Job.objects.promote,
@@ -104,6 +105,16 @@ def test_progress_of_a_locked_job_is_left_for_the_next_time(make_job: MakeJob, f
 
     params = {"worker_id": "worker-1", "ids": [locked.pk, free.pk], "epochs": [1, 1], "progress": ["{}", "{}"]}
     assert second.run(sql.WRITE_PROGRESS, params) == [(free.pk,)]
+
+
+def test_costs_of_a_locked_job_are_left_for_the_next_time(make_job: MakeJob, first: Side, second: Side) -> None:
+    """Guard: SKIP LOCKED in write_costs. The heartbeat must not wait: it has leases to renew."""
+    locked, free = make_job(status=Status.RUNNING), make_job(status=Status.RUNNING)
+    first.connection.lock(locked)
+
+    written = leasing.write_costs(second.run, worker_id="worker-1", costs={(locked.pk, 1): (), (free.pk, 1): ()})
+
+    assert written == {free.pk}
 
 
 def test_strays_that_are_locked_are_stepped_over(make_job: MakeJob, first: Side, second: Side) -> None:

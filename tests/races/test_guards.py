@@ -8,10 +8,11 @@ import pytest
 
 from jobqueue import sql
 from jobqueue.managers import moving
-from jobqueue.models import Cost, Job, Stat, Worker
+from jobqueue.models import Cost, Counter, Job, Stat, Worker
 from jobqueue.states import Status
-from tests.factories import CostFactory, JobFactory, StatFactory, WorkerFactory, ago
+from tests.factories import CostFactory, CounterFactory, JobFactory, StatFactory, WorkerFactory, ago
 from tests.races.conftest import Side
+from tests.storage.test_workers import params
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -71,7 +72,11 @@ def test_prune_steps_over_a_job_that_a_foreign_key_is_about_to_hold(
     assert second.prune(Status.DONE) == [other.pk]
 
 
-FOLDED: dict[str, tuple[Any, Any]] = {"FOLD_STATS": (StatFactory, Stat), "FOLD_COSTS": (CostFactory, Cost)}
+FOLDED: dict[str, tuple[Any, Any, str]] = {  # with a field that tells rows of one quarter-hour apart
+    "FOLD_STATS": (StatFactory, Stat, "queue"),
+    "FOLD_COSTS": (CostFactory, Cost, "queue"),
+    "FOLD_COUNTERS": (CounterFactory, Counter, "name"),
+}
 
 
 def fold(side: Side, name: str, *, limit: int = 100) -> int:
@@ -82,7 +87,7 @@ def fold(side: Side, name: str, *, limit: int = 100) -> int:
 
 @pytest.mark.parametrize("name", FOLDED)
 def test_folding_steps_over_a_row_that_is_locked(name: str, first: Side, second: Side) -> None:
-    factory, _ = FOLDED[name]
+    factory, *_ = FOLDED[name]
     locked, _ = factory.create(at=ago(QUARTER)), factory.create(at=ago(QUARTER))
     first.connection.lock(locked)
 
@@ -94,9 +99,9 @@ def test_folding_steps_over_a_row_that_is_locked(name: str, first: Side, second:
 @pytest.mark.parametrize("name", FOLDED)
 def test_two_who_fold_at_once_take_different_rows(name: str, first: Side, second: Side) -> None:
     """Guard: the lock. Both would read all rows, and one would wait for the other to find them gone."""
-    factory, model = FOLDED[name]
+    factory, model, field = FOLDED[name]
     for number in range(4):
-        factory.create(at=ago(QUARTER), queue=f"q{number}")
+        factory.create(at=ago(QUARTER), **{field: f"q{number}"})
 
     assert fold(first, name, limit=2) == 2
     second.run(IMPATIENT)
@@ -113,12 +118,12 @@ def test_long_rows_are_taken_in_one_order(name: str, first: Side, second: Side, 
 
     The first side holds the first long row and wants the others; a fold that had taken one before would be a deadlock.
     """
-    factory, _ = FOLDED[name]
+    factory, _, field = FOLDED[name]
     queues = [f"queue-{number:02}" for number in range(20)]
     moment = JobFactory.create().created_at.replace(minute=0, second=0, microsecond=0) - timedelta(hours=2)
-    longs = [factory.create(at=moment, span_seconds=QUARTER, queue=queue) for queue in queues]
+    longs = [factory.create(at=moment, span_seconds=QUARTER, **{field: queue}) for queue in queues]
     for queue in reversed(queues):
-        factory.create(at=moment, queue=queue)
+        factory.create(at=moment, **{field: queue})
     first.connection.lock(longs[0])
     second.run("SET LOCAL enable_sort = off")  # rows of a group then come as a hash table has them
 
@@ -142,6 +147,23 @@ def test_a_worker_row_that_is_locked_is_left_for_the_next_time(first: Side, seco
     assert second.run(sql.REMOVE_WORKERS, {"age": timedelta(minutes=10)}) == [(lost.pk,)]
     second.commit()
     assert list(Worker.objects.all()) == [slow]
+
+
+def test_a_beat_that_is_sent_again_waits_for_the_one_that_is_under_way(
+    first: Side, second: Side, wait_until_blocked: Any
+) -> None:
+    """Guard: the lock before the number is read. Both would see the old number, and both would count."""
+    WorkerFactory.create(worker_id="w1")
+    told = params(batch=1, counts='[{"name": "sessions", "labels": {}, "amount": 2}]')
+    first.run(sql.WORKER_BEAT, told)
+
+    again = second.start(second.run, sql.WORKER_BEAT, told)
+    wait_until_blocked(second.pid, by=first.pid)
+    first.commit()
+    again.result(5)
+    second.commit()
+
+    assert list(Counter.objects.values_list("amount", flat=True)) == [2]
 
 
 def test_two_claims_in_lock_step_charge_one_attempt(make_job: MakeJob, first: Side, second: Side) -> None:

@@ -148,7 +148,7 @@ def test_reap_sees_a_renewal_that_committed_after_its_snapshot(
     )
     assert slow.count("gate") >= 3
 
-    reaping = second.start(second.run, slow, {"take": 10, "skip": [], "notices": False})
+    reaping = second.start(second.run, slow, {"take": 10, "skip": [], "notices": False, "unit": "USD"})
     wait_until_blocked(second.pid, by=first.pid)
     Job.objects.renew_lease(job)
     first.commit()

@@ -9,9 +9,9 @@ from django.db import connection
 
 from jobqueue import sql
 from jobqueue.managers import moving
-from jobqueue.models import Attempt, Cost, Job, Stat
+from jobqueue.models import Attempt, Cost, Counter, Job, Stat
 from jobqueue.states import Status
-from tests.factories import CostFactory, StatFactory, ago
+from tests.factories import CostFactory, CounterFactory, StatFactory, ago
 
 pytestmark = pytest.mark.django_db
 
@@ -84,7 +84,11 @@ def test_the_statement_itself_prunes_nothing_that_has_not_finished(
     assert (Job.objects.count(), Attempt.objects.count()) == (1, 1)
 
 
-FOLDED: dict[str, tuple[Any, Any]] = {"FOLD_STATS": (StatFactory, Stat), "FOLD_COSTS": (CostFactory, Cost)}
+FOLDED: dict[str, tuple[Any, Any]] = {
+    "FOLD_STATS": (StatFactory, Stat),
+    "FOLD_COSTS": (CostFactory, Cost),
+    "FOLD_COUNTERS": (CounterFactory, Counter),
+}
 
 
 def fold(name: str, *, from_span: int = 0, to_span: int = 900, age: timedelta = timedelta(0), limit: int = 100) -> int:
@@ -95,7 +99,7 @@ def fold(name: str, *, from_span: int = 0, to_span: int = 900, age: timedelta = 
 
 @pytest.mark.parametrize("name", FOLDED)
 def test_folding_takes_the_oldest_first(name: str, as_they_lie: None) -> None:
-    """Guard: ORDER BY inside the limit of fold_stats and fold_costs."""
+    """Guard: ORDER BY inside the limit of fold_stats, fold_costs and fold_counters."""
     factory, model = FOLDED[name]
     rows = [factory.create(at=ago(age)) for age in (2_000, 4_000, 3_000)]
 

@@ -38,6 +38,7 @@ WRITES: dict[str, Callable[[Fence], Any]] = {
     "write_progress": lambda f: run(
         sql.WRITE_PROGRESS, {"worker_id": f.worker_id, "ids": [f.id], "epochs": [f.lease_epoch], "progress": ["{}"]}
     ),
+    "write_costs": lambda f: leasing.write_costs(run, worker_id=f.worker_id, costs={(f.id, f.lease_epoch): ()}),
     "renew_leases": lambda f: [
         renewal
         for renewal in leasing.renew(run, worker_id=f.worker_id, held=[(f.id, f.lease_epoch, None)], lease=LEASE)

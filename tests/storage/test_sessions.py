@@ -8,10 +8,10 @@ from typing import Any
 
 import psycopg
 import pytest
-from django.db import DatabaseError, IntegrityError, OperationalError, connections
+from django.db import DatabaseError, IntegrityError, OperationalError, connections, transaction
 
 from jobqueue.managers.sessions import Session
-from jobqueue.models import Job
+from jobqueue.models import Job, Queue
 from tests.connections import Watcher
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -217,3 +217,48 @@ def test_where_a_pooler_drops_the_isolation_each_transaction_says_it(session: Se
     assert value(session, "SHOW transaction_read_only") == "off"
     with session.transaction():
         assert value(session, "SHOW transaction_isolation") == "read committed"
+
+
+def test_djangos_orm_works_on_a_connection_that_is_lent(session: Session) -> None:
+    pid, before = session.connect().info.backend_pid, connections["default"]
+
+    with session.lent() as alias:
+        with transaction.atomic(using=alias), connections[alias].cursor() as cursor:
+            cursor.execute("SELECT pg_backend_pid(), current_setting('statement_timeout')")
+            assert cursor.fetchone() == (pid, "5s")
+            Queue.objects.using(alias).create(name="lent")
+
+    assert connections["default"] is before
+    assert Queue.objects.filter(name="lent").exists()
+    assert value(session, "SELECT pg_backend_pid()") == pid
+
+
+def test_what_is_lent_prepares_nothing_and_is_read_committed_whatever_the_projects_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A pooler gives the next transaction another server process, which knows of no prepared statement."""
+    options = {"isolation_level": psycopg.IsolationLevel.SERIALIZABLE}
+    monkeypatch.setitem(connections["default"].settings_dict, "OPTIONS", options)
+    session = Session("default", "jobqueue test")
+    try:
+        for _ in range(10):
+            with session.lent() as alias, transaction.atomic(using=alias), connections[alias].cursor() as cursor:
+                cursor.execute("SELECT current_setting('transaction_isolation'), count(*) FROM pg_prepared_statements")
+                assert cursor.fetchone() == ("read committed", 0)
+        for _ in range(10):
+            session.run("SELECT 1")
+        assert value(session, "SELECT count(*) FROM pg_prepared_statements") > 0
+    finally:
+        session.close()
+
+
+def test_a_lent_connection_that_is_lost_is_made_anew(session: Session, watcher: Watcher) -> None:
+    end_backend(session, watcher)
+
+    with pytest.raises(OperationalError), session.lent() as alias:
+        Queue.objects.using(alias).exists()
+    assert session.away
+
+    with session.lent() as alias:
+        assert not Queue.objects.using(alias).exists()
+    assert (session.away, session.connects) == (False, 2)

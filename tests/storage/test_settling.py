@@ -135,7 +135,7 @@ def test_a_dead_letter_enqueues_the_notice_of_it_in_the_same_statement(leased: M
     Job.objects.fail(job, "boom")
 
     notice = Job.objects.get(job_type="jobqueue.notify")
-    assert (notice.status, notice.queue, notice.priority) == (Status.PENDING, "default", 0)
+    assert (notice.status, notice.queue, notice.priority) == (Status.PENDING, "jobqueue", 0)
     assert notice.payload == {
         "job_id": job.pk,
         "job_type": "probe.ok",

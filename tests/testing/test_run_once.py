@@ -72,6 +72,7 @@ class RunOnceTests(TestCase):
         ends = {
             enqueue("probe.snooze", {"delay": 60}).pk: Status.SCHEDULED,
             enqueue("probe.discard").pk: Status.CANCELLED,
+            enqueue("probe.give_up").pk: Status.DEAD,
             enqueue("probe.retry", {"delay": 60}).pk: Status.SCHEDULED,
             enqueue("probe.small_input", {"document": {"page_count": 11}}).pk: Status.DEAD,
             enqueue("probe.boom", max_attempts=1).pk: Status.DEAD,

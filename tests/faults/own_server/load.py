@@ -119,8 +119,12 @@ def jobs_a_window(server: PrivateServer) -> int:
 
 
 def steady_jobs_a_window(server: PrivateServer) -> int:
-    """Return how many jobs are finished in two seconds, once the load has got going."""
-    return until(lambda: count if (count := jobs_a_window(server)) > FEW else None, within=30, what="a steady load")
+    """Return how many jobs are finished in two seconds, once the load has got going.
+
+    No more than are enqueued in that time: a worker that has just caught up with a backlog finished more, once.
+    """
+    count = until(lambda: count if (count := jobs_a_window(server)) > FEW else None, within=30, what="a steady load")
+    return min(count, int(WINDOW.total_seconds() / EVERY_SECONDS))
 
 
 def seconds_until_as_before(server: PrivateServer, before: int) -> float:
