@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -44,6 +45,7 @@ BUILT_IN: Final[Mapping[str, Mapping[str, Any]]] = MappingProxyType(
 TAKEN: Final = frozenset({"s", "seconds", "link", "emails", "webhooks"})
 AGGREGATES: Final = ("min", "max", "sum", "avg")
 LONGEST_SECONDS: Final = 366 * 86_400
+LARGEST: Final = sys.float_info.max
 
 _NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,62}")
 _SERIES: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
@@ -109,7 +111,7 @@ class Rule:
 
 def number(value: float) -> str:
     """Return a value as people read it: whole where it is whole, else with two or three digits that matter."""
-    if abs(value) >= 1e15 or value == int(value):
+    if not abs(value) < 1e15 or value == int(value):  # nor a NaN that somebody wrote by hand
         return f"{value:.15g}"
     return f"{value:.2f}" if abs(value) >= 1 else f"{value:.3g}"
 
@@ -194,9 +196,15 @@ def _level(options: dict[str, Any], *, needed: bool) -> dict[str, Any]:
 
 
 def _number(key: str, value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise ValueError(f"{key} must be a number, not {value!r}")
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= LARGEST:
+        raise ValueError(f"{key} must be a number, not {value!r:.80}")
     return value
+
+
+def _ratio(key: str, value: Any) -> float:
+    if not 0 < _number(key, value) <= 1:
+        raise ValueError(f"{key} must be above 0 and at most 1, not {value!r}")
+    return float(value)
 
 
 def _flag(value: Any) -> bool:
@@ -252,7 +260,7 @@ def _subjects(key: str, value: Any) -> Mapping[str, float | None]:
 
 _CHECKS: Final = {
     "clear_threshold": _number,
-    "clear_ratio": _number,
+    "clear_ratio": _ratio,
     "for_seconds": _seconds,
     "clear_for_seconds": _seconds,
     "cooldown_seconds": _seconds,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 
-from .internal import is_internal
+from .internal import INTERNAL_QUEUE, is_internal
 from .payloads import check_name
 
 PERIODS: Final = ("hour", "day", "month")
@@ -68,6 +68,8 @@ def _terms(name: str, item: Any) -> BudgetTerms:
     unit = item.get("unit", "USD")
     if not isinstance(unit, str) or not unit:
         raise ValueError(f"{name}: unit must be a string, not empty")
+    if item.get("at_limit") == PAUSE and (queue == INTERNAL_QUEUE or is_internal(str(job_type))):
+        raise ValueError(f"{name}: the package's own queue cannot be paused by a budget: alerts would be silent")
     return BudgetTerms(
         name=name,
         amount=_amount(name, item.get("amount")),

@@ -2,8 +2,9 @@
 
 What is stored is never changed. A name is secret where one of JOBQUEUE["SECRET_PATTERNS"] is found in it, upper and
 lower case alike. In a text a value is looked for behind `name=`, `name: `, `"name": ` and `--name `; a quoted value
-ends with its quote, a bracketed one with its bracket, `Authorization:` and `Cookie:` with their line. Passwords in URLs
-and bearer tokens go wherever they stand. A value that no name gives away stays: nobody can know that it is a secret.
+ends with its quote, a bracketed one with its bracket, `Authorization:` and `Cookie:` with their line. Passwords in
+URLs, the paths of chats' hooks and bearer tokens go wherever they stand. A value that no name gives away stays: nobody
+can know that it is a secret.
 """
 
 from __future__ import annotations
@@ -34,7 +35,16 @@ _ANYWHERE: Final = (
     (re.compile(r"\b(bearer\s+)[\w.~+/=-]{6,}", re.IGNORECASE), rf"\1{MASK}"),
     # Not the words "basic authentication": base64 has a digit, a capital within, or its padding.
     (re.compile(r"\b([Bb]asic\s+)(?=[A-Za-z+/]*(?:[0-9=]|[a-z][A-Z]))[A-Za-z0-9+/]{4,}={0,2}"), rf"\1{MASK}"),
-    (re.compile(r"(\b[a-z][a-z0-9+.-]{0,30}://[^\s/@:'\"]{0,256}:)[^\s/@'\"]{1,256}@", re.IGNORECASE), rf"\1{MASK}@"),
+    (re.compile(r"(\b[a-z][a-z0-9+.-]{0,30}://[^\s/@:'\"]{0,256}:)[^\s/'\"]{1,256}@", re.IGNORECASE), rf"\1{MASK}@"),
+    # A chat's hook: whoever knows its path may write there.
+    (
+        re.compile(
+            r"\b(https://(?:hooks\.slack(?:-gov)?\.com|discord(?:app)?\.com/api/webhooks|[\w.-]{1,80}\.webhook\.office\.com)/)"
+            r"[^\s\"'<>|\\]+",
+            re.IGNORECASE,
+        ),
+        rf"\1{MASK}",
+    ),
     (re.compile(r"(-----BEGIN [A-Z ]{0,30}PRIVATE KEY-----).*?(?=-----END|\Z)", re.DOTALL), rf"\1{MASK}"),
 )
 

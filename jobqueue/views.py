@@ -12,7 +12,7 @@ from functools import wraps
 from typing import Any, Final, NamedTuple
 
 from django.contrib.auth.decorators import login_not_required
-from django.db import DatabaseError, InterfaceError, transaction
+from django.db import DatabaseError, InterfaceError, connections, transaction
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
 
 from jobqueue.conf import get_settings
@@ -54,9 +54,11 @@ def _page(view: View, *, may_be_open: bool = False) -> Callable[[HttpRequest], H
         response["X-Content-Type-Options"] = "nosniff"
         return response
 
-    # A transaction around it (ATOMIC_REQUESTS) could not be begun with the database down, which is what it has to say;
-    # and a project that has everybody log in by a middleware would send a monitor to its form.
-    return login_not_required(transaction.non_atomic_requests(page))
+    # A transaction around it (ATOMIC_REQUESTS of any alias) could not be begun with the database down, which is what it
+    # has to say; and a project that has everybody log in by a middleware would send a monitor to its form.
+    for alias in connections:
+        transaction.non_atomic_requests(using=alias)(page)
+    return login_not_required(page)
 
 
 def _answer(view: View, request: HttpRequest, *, may_be_open: bool) -> HttpResponse:

@@ -130,10 +130,10 @@ def _evaluate(alias: str, now: datetime, found: Evaluation) -> None:
     incidents = _Incidents(alias, rules.values(), now)
     for rule in in_order(list(rules.values())):
         known = incidents.of(rule.name)
-        values = measure(look, rule, known=known)
+        values = measure(look, rule, known={*known, *incidents.held.get(rule.name, {})})
         if values is None:
             continue
-        for subject in sorted({*values, *known}):
+        for subject in sorted({*values, *known} - incidents.held.get(rule.name, {}).keys()):
             own = rule.for_subject(subject)
             incident = known.get(subject)
             if own is None:
@@ -147,17 +147,25 @@ def _evaluate(alias: str, now: datetime, found: Evaluation) -> None:
                 _keep(incident, change or "", rule, now, targets, found, alias)
     for incident in incidents.without(rules):
         _keep(incident, resolve(incident, now), None, now, targets, found, alias)
+    for each in incidents.held.values():
+        for incident in each.values():
+            (found.firing if incident.state == State.FIRING else found.pending).append(incident)
     found.unknown = sorted({*look.unknown, *look.snapshot.unknown})
 
 
 class _Incidents:
-    """The open incidents by rule, and when the last one of each rule and subject ended, as far as that matters."""
+    """The open incidents by rule, and when the last one of each rule and subject ended, as far as that matters.
+
+    Whoever sends of an incident holds its row for as long as a mail server takes. Such a one is `held`, for the next
+    look: to store it would wait, and then undo that it was told. The others are held by this look until its end.
+    """
 
     def __init__(self, alias: str, rules: Iterable[Rule], now: datetime) -> None:
         rows = Incident.objects.using(alias)
-        self._open: dict[str, dict[str, Incident]] = {}
-        for incident in rows.filter(state__in=(State.PENDING, State.FIRING)).order_by("id"):
-            self._open.setdefault(incident.rule, {})[incident.subject] = incident
+        still = rows.filter(state__in=(State.PENDING, State.FIRING)).order_by("id")
+        ours = list(still.select_for_update(skip_locked=True, no_key=True))
+        self._open = _by_rule(ours)
+        self.held = _by_rule(still.exclude(pk__in=[incident.pk for incident in ours]))
         longest = max((rule.cooldown_seconds for rule in rules), default=0)
         ended = rows.filter(state=State.RESOLVED, resolved_at__gt=now - timedelta(seconds=longest)).order_by("id")
         self.ended: dict[tuple[str, str], datetime | None] = {
@@ -171,6 +179,13 @@ class _Incidents:
     def without(self, rules: Mapping[str, Rule]) -> list[Incident]:
         """Return the open incidents whose rule is switched off or gone."""
         return [incident for name, each in self._open.items() if name not in rules for incident in each.values()]
+
+
+def _by_rule(incidents: Iterable[Incident]) -> dict[str, dict[str, Incident]]:
+    found: dict[str, dict[str, Incident]] = {}
+    for incident in incidents:
+        found.setdefault(incident.rule, {})[incident.subject] = incident
+    return found
 
 
 def _keep(

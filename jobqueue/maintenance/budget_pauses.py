@@ -51,6 +51,8 @@ class BudgetPauses:
             queue = home or next((name for name, pause in in_force.items() if pause.budget == row.name), None)
             if queue is not None:
                 wanted.setdefault(queue, []).append(row)
+            elif row.name in before:  # a worker that knows the type has paused, and a person has resumed
+                self.pausing.add(row.name)
         for queue, rows in wanted.items():
             self._turn(queue, in_force.get(queue), rows, before)
 
@@ -71,7 +73,7 @@ class BudgetPauses:
         wanted = Pause(f"{pausing.BY_BUDGET}{row.name}", row.window_end)
         if pause == wanted:
             return True
-        reason = f"{row.spent.normalize():f} of {row.amount.normalize():f} {row.unit} spent"
+        reason = f"budget {row.name} is spent"  # no amounts: not all who see a queue may see costs
         until = row.window_end
         by = wanted.paused_by
         if not pausing.pause(self._run, name=queue, paused_by=by, reason=reason, until=until, yields=True):

@@ -35,6 +35,8 @@ logger = logging.getLogger("jobqueue.maintenance")
 SHARE = 9  # after a run that took t, the service rests for at least 9 t
 SOONEST_SECONDS = 0.002
 QUICK_SECONDS = 0.01
+BY_RULES_OF_PEOPLE = frozenset({"alerts", "budgets"})
+LAME_SECONDS = 10.0
 
 
 class Maintenance(threading.Thread):
@@ -102,6 +104,14 @@ class Maintenance(threading.Thread):
             if self.session.away:
                 self.session.pause()
             self._due[service.name] = time.monotonic() + pause
+            return
+        except Exception as error:
+            # What somebody wrote into an alert rule or a budget must not keep every worker from promoting and reaping.
+            if service.name not in BY_RULES_OF_PEOPLE:
+                raise
+            self._quietly[service.name].warning("maintenance failed service=%s error=%r", service.name, error)
+            logger.debug("maintenance failed service=%s", service.name, exc_info=True)
+            self._due[service.name] = time.monotonic() + max(pause, LAME_SECONDS)
             return
         took = time.monotonic() - began
         if any(counts.values()):

@@ -13,7 +13,7 @@ BYTES: Final = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]], *, left: int = 1) -> str:
     """Return rows under their heads, in columns; the first so many are words, the others numbers."""
-    lines = [[_printable(cell) for cell in line] for line in (head, *rows)]
+    lines = [[printable(cell) for cell in line] for line in (head, *rows)]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     return "\n".join(
         "  ".join(
@@ -60,6 +60,6 @@ def _short(number: float) -> str:
     return f"{number:.1f}" if number < 9.95 else f"{number:.0f}"
 
 
-def _printable(text: str) -> str:
+def printable(text: str) -> str:
     """Return a text without what would steer the terminal: names come from whoever enqueues."""
     return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text)

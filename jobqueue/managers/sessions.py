@@ -16,7 +16,7 @@ import random
 import socket
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -128,7 +128,8 @@ class Session:
         self._asked_at = time.monotonic()
         connections[self.alias] = wrapper
         try:
-            yield self.alias
+            with wrapper.execute_wrapper(self._watched):
+                yield self.alias
         except DatabaseError as error:
             self._after_error(error)
             self._raise_if_cut(error)
@@ -182,6 +183,13 @@ class Session:
             sock.shutdown(socket.SHUT_RDWR)
 
     # -- inside ---------------------------------------------------------------------------------------------------
+
+    def _watched(self, execute: Callable[..., Any], *statement: Any) -> Any:
+        """Count the time to an answer anew: each statement of those that Django's ORM makes has its own."""
+        self._asked_at = time.monotonic()
+        answer = execute(*statement)
+        self._asked_at = time.monotonic()
+        return answer
 
     def _plain_run(self, statement: str, params: Mapping[str, Any] | None) -> list[tuple[Any, ...]]:
         # Behind a pooler the next execution may go to another server process, which has prepared nothing.

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from importlib.util import find_spec
 from typing import Any
+from urllib.parse import urlsplit
 
 from django.conf import settings as django_settings
 from django.core.mail import EmailMessage
@@ -19,7 +20,7 @@ from django.db import transaction
 
 from jobqueue import outbox
 from jobqueue.conf import get_settings
-from jobqueue.exceptions import ConfigurationError
+from jobqueue.exceptions import ConfigurationError, JobQueueError
 from jobqueue.internal import INTERNAL_QUEUE
 from jobqueue.models import Incident
 from jobqueue.models.expressions import StatementTimestamp
@@ -62,13 +63,16 @@ def tell(incident: Incident, event: str) -> None:
 def enqueue_messages(incident_id: int, *, using: str) -> int:
     """Enqueue what is untold of an incident, one job a target, and mark it told, in the caller's transaction.
 
-    Returns how many messages that were: none where somebody else was quicker.
+    Returns how many messages that were: none where somebody else was quicker. Raises JobQueueError where no target can
+    be one; where only some cannot, the log tells, and the others hear of it.
     """
     incident = _held(incident_id, using)
     messages = [] if incident is None else untold_messages(incident)
     for message in messages:
-        for target in _targets(message, using=using, now=False):
-            target.send()
+        targets = _targets(message, using=using, now=False)
+        refused = [error for target in targets if (error := _refused(target)) is not None]
+        if refused and len(refused) == len(targets):
+            raise refused[0]
     if incident is not None:
         _mark(incident, messages, using)
     return len(messages)
@@ -91,7 +95,7 @@ def send_messages(incident_id: int, *, using: str) -> Sent:
                 break  # nobody has heard of it, so nobody is to hear of its end before
             told.append(message)
             for target in failed:
-                target.later()
+                _refused(target)
         if incident is not None and told:
             _mark(incident, told, using)
         sent.messages = len(told)
@@ -148,7 +152,7 @@ def _mail(message: AlertMessage, addresses: Sequence[str]) -> EmailMessage:
 
 def _host(hook: Any) -> str:
     """Return a webhook's name for a log: the path of a chat's hook is a secret."""
-    return f"webhook {str(hook['url']).partition('://')[2].partition('/')[0].rpartition('@')[2]}"
+    return f"webhook {urlsplit(hook['url']).netloc.rpartition('@')[2]}"
 
 
 def _sent(target: _Target, sent: Sent) -> bool:
@@ -160,6 +164,16 @@ def _sent(target: _Target, sent: Sent) -> bool:
         sent.failures.append(text)
         return False
     return True
+
+
+def _refused(target: _Target) -> JobQueueError | None:
+    """Enqueue a message for one target; return what its settings break, which is found before any SQL."""
+    try:
+        target.later()
+    except JobQueueError as error:
+        logger.warning("alert not enqueued target=%s error=%s", target.name, error)
+        return error
+    return None
 
 
 def _held(incident_id: int, using: str) -> Incident | None:

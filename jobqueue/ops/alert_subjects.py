@@ -9,18 +9,19 @@ from typing import Final
 
 from jobqueue.alerting import Rule, number
 from jobqueue.internal import is_internal
+from jobqueue.managers.pausing import ALL_QUEUES, BY_BUDGET
 
 from .alert_values import Look, Measured, Values
 from .alert_words import lasting, percent, plural
 from .budgets import BudgetState
 from .counts import COUNT_CAP
 from .queue_figures import QueueFigures
+from .queues import paused_queues
 from .statistics import Figures, figures
 from .worker_figures import WorkerFigures
 
 DAY: Final = timedelta(days=1)
 BEFORE_SECONDS: Final = 300.0
-BUDGET_PREFIX: Final = "budget:"
 
 Rates = Mapping[tuple[str, ...], Figures]
 
@@ -63,21 +64,22 @@ def _without_worker(look: Look, rule: Rule) -> Values | None:
 
 
 def _paused(look: Look, rule: Rule) -> Values | None:
-    snapshot = look.snapshot
-    if "queues.paused" in snapshot.unknown:
+    # Not the snapshot's queues: one pause of all is one trouble, also where no queue has had a job of late.
+    pauses = look.read(lambda: paused_queues(look.alias))
+    if pauses is None:
         return None
     found = {}
-    for queue in snapshot.queues:
-        pause = queue.paused
-        if pause is None or pause.paused_by.startswith(BUDGET_PREFIX):
+    for pause in pauses:
+        if pause.paused_by.startswith(BY_BUDGET):
             continue
-        seconds = (snapshot.at - pause.paused_at).total_seconds()
+        seconds = (look.snapshot.at - pause.paused_at).total_seconds()
         until = (
             "until somebody resumes it" if pause.resumes_at is None else f"until {pause.resumes_at:%Y-%m-%d %H:%M} UTC"
         )
         why = f" ({pause.reason})" if pause.reason else ""
-        text = f"queue {queue.queue} is paused for {lasting(seconds)} by {pause.paused_by}{why}, {until}"
-        found[queue.queue] = Measured(seconds, text)
+        which = "all queues are" if pause.name == ALL_QUEUES else f"queue {pause.name} is"
+        text = f"{which} paused for {lasting(seconds)} by {pause.paused_by}{why}, {until}"
+        found[pause.name] = Measured(seconds, text)
     return found
 
 

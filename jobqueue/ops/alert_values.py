@@ -7,6 +7,7 @@ a time limit. A value that could not be read is unknown: the rule then neither f
 from __future__ import annotations
 
 import logging
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -39,6 +40,8 @@ T = TypeVar("T")
 #: No page waits for it, and a busy server is when an alert matters most: so many times as long as others give it.
 PATIENCE: Final = 6.0
 READ_LIMIT: Final = timedelta(seconds=1)
+#: All reads of one look beside the snapshot: so long does a worker's maintenance do nothing else.
+ALL_READS_SECONDS: Final = 5.0
 SHOWN: Final = 3
 NEWEST: Final = 200
 
@@ -63,6 +66,7 @@ class Look:
     def __init__(self, alias: str) -> None:
         self.alias = alias
         self.unknown: set[str] = set()
+        self._left = ALL_READS_SECONDS
 
     @cached_property
     def snapshot(self) -> Snapshot:
@@ -76,6 +80,9 @@ class Look:
 
     def read(self, query: Callable[[], T]) -> T | None:
         """Return what the query returns, None where it takes too long or fails: the other rules go on watching."""
+        if self._left <= 0:
+            return None
+        began = time.monotonic()
         try:
             return read_within(self.alias, query, READ_LIMIT, by_index=True)
         except DatabaseError as error:
@@ -84,6 +91,8 @@ class Look:
                 raise
             _quietly.warning("alert value not read error=%s", str(error).strip().split("\n")[0])
             return None
+        finally:
+            self._left -= time.monotonic() - began
 
 
 def _since(rule: Rule) -> Any:

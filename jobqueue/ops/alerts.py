@@ -40,8 +40,9 @@ def measure(look: Look, rule: Rule, *, known: Collection[str] = ()) -> Values | 
         return None
     if len(found) <= MOST_SUBJECTS:
         return found
-    worst = sorted(found, key=lambda subject: found[subject].value, reverse=not rule.below)
-    return {subject: found[subject] for subject in found if subject in known or subject in worst[:MOST_SUBJECTS]}
+    worst = sorted(found.keys() - known, key=lambda subject: found[subject].value, reverse=not rule.below)
+    told = {*known, *worst[: max(0, MOST_SUBJECTS - len(known))]}
+    return {subject: found[subject] for subject in found if subject in told}
 
 
 def in_order(rules: list[Rule]) -> list[Rule]:

@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import Any, Final
 
 from django.db import connections, router
-from django.db.models import F, Sum
+from django.db.models import OuterRef, Subquery, Sum
 
 from jobqueue import sql
 from jobqueue.conf import get_settings
@@ -73,14 +73,16 @@ def retry_costs(since: datetime | timedelta, *, using: str | None = None) -> lis
     """
     alias = using or get_settings().DATABASE or router.db_for_read(Attempt)
     unit = get_settings().COST_UNITS[0]
+    # Each job by its key: joined, the server may think it cheaper to walk through all jobs.
+    job_type = Job.objects.using(alias).filter(pk=OuterRef("job_id")).values("job_type")
     rows = (
         Attempt.objects.using(alias)
         .filter(outcome__in=[outcome for outcome in Outcome if outcome != Outcome.DONE], finished_at__gte=moment(since))
         .exclude(cost=0)
-        .values(job_type=F("job__job_type"))
+        .values(of_type=Subquery(job_type))
         .annotate(failed=Sum("cost"))
     )
-    failed = {row["job_type"]: row["failed"] for row in rows}
+    failed = {row["of_type"]: row["failed"] for row in rows}
     spent = {group.key[0]: group.amount for group in costs_by("job_type", since=since, unit=unit, using=alias)}
     found = [RetryCost(name, spent.get(name, amount), amount) for name, amount in failed.items()]
     return sorted(found, key=lambda cost: (-cost.failed, cost.job_type))

@@ -1,15 +1,15 @@
 """Sums of what jobs cost, exact to the last digit, over the rows of single settles and those folded into longer spans.
 
-A folded row stands for the whole of its span, a minute or a quarter of an hour: a sum that begins within a span takes
-all of it, and one that ends within a span takes none. Whole quarter-hours, and so the hours, days and months of every
-time zone, are exact. Costs outlive the jobs, so a sum does not change when jobs are pruned.
+A folded row stands for the whole of its span, a minute or a quarter of an hour: a sum that begins or ends within a span
+takes all of it, so that two which meet there both have it. Whole quarter-hours, and so the hours, days and months of
+every time zone, are exact. Costs outlive the jobs, so a sum does not change when jobs are pruned.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import UTC, datetime, time, timedelta, timezone, tzinfo
 from decimal import Decimal
 from typing import Any, Final, Literal
 
@@ -108,14 +108,15 @@ def cost_series(
     there are more than `most` sums.
     """
     local = zone_of(zone)
-    begins = _begin(per, str(local))
+    begins = _begin(per, _name(local))
     rows = _chosen(since, until, using, by, only).annotate(begins=begins).values("begins", *by, "unit")
     sums = rows.annotate(total=Sum("amount")).values_list("begins", *by, "unit", "total")
     found = list(sums if most is None else sums[: most + 1])
     if most is not None and len(found) > most:
         msg = f"more than {most:,} sums: take a shorter time or fewer parts"
         raise ValueError(msg)
-    points = [CostPoint(row[0].astimezone(local), row[1:-2], row[-2], row[-1]) for row in found]
+    at = _on_the_clock if per == "hour" else _first_midnight
+    points = [CostPoint(at(row[0], local), row[1:-2], row[-2], row[-1]) for row in found]
     return sorted(points, key=lambda point: (point.at.astimezone(UTC), point.unit, -point.amount, point.key))
 
 
@@ -157,6 +158,14 @@ def _chosen(since: Any, until: Any, using: str | None, by: Sequence[str], only: 
     return rows if until is None else rows.filter(at__lt=moment(until))
 
 
+def _name(zone: tzinfo) -> str:
+    """Return a zone as the server knows it: by its name; a fixed offset as POSIX has it, where west is positive."""
+    if not isinstance(zone, timezone):
+        return str(zone)
+    east = timedelta() if (offset := zone.utcoffset(None)) is None else offset
+    return f"<fixed>{'-' if east >= timedelta() else '+'}{abs(east)}"
+
+
 def _begin(per: str, zone: str) -> Expression:
     """Return when the period begins that a row is in. The server knows the rules of all zones."""
     instant, name = models.DateTimeField(), Value(zone, output_field=models.TextField())
@@ -170,6 +179,15 @@ def _begin(per: str, zone: str) -> Expression:
     clock = Func(name, F("at"), function="timezone", output_field=instant)
     since_the_hour = clock - Func(Value("hour"), clock, function="date_trunc", output_field=instant)
     return ExpressionWrapper(F("at") - since_the_hour, output_field=instant)
+
+
+def _on_the_clock(at: datetime, local: tzinfo) -> datetime:
+    return at.astimezone(local)
+
+
+def _first_midnight(at: datetime, local: tzinfo) -> datetime:
+    """Return when the day begins: of a midnight that comes twice the server takes the second one."""
+    return datetime.combine(at.astimezone(local).date(), time(), local).astimezone(UTC).astimezone(local)
 
 
 def moment(instant: Instant) -> Any:

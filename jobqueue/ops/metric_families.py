@@ -53,7 +53,7 @@ def snapshot_families(snapshot: Snapshot, *, costs: bool = True) -> Iterator[Met
     if costs:
         cost = None if snapshot.cost_1h_usd is None else float(snapshot.cost_1h_usd)
         yield _gauge("jobqueue_cost_last_hour", "Costs of the last hour", ["unit"], [(["USD"], cost)])
-    yield from _queue_families(snapshot.queues)
+    yield from _queue_families(snapshot.queues, pauses_known="queues.paused" not in snapshot.unknown)
     yield from _worker_families(snapshot.workers, known="workers" not in snapshot.unknown)
     yield from _database_families(snapshot.database)
     yield from _app_gauges(snapshot.workers)
@@ -84,15 +84,15 @@ def day_families(day: Day, taken: Collection[str] = (), *, costs: bool = True) -
         yield _gauge("jobqueue_budget_spent_ratio", "Share of each budget that is spent", ["budget"], rows)
 
 
-def _queue_families(queues: Sequence[QueueFigures]) -> Iterator[Metric]:
+def _queue_families(queues: Sequence[QueueFigures], *, pauses_known: bool) -> Iterator[Metric]:
     """Yield the gauges of the deepest queues, and the depth and age of the others together."""
     ranked = sorted(queues, key=lambda queue: (-(queue.depth or 0), -(queue.done_per_sec or 0.0), queue.queue))
     shown, others = ranked[: Named.MOST], ranked[Named.MOST :]
     depths = {queue.queue: queue.depth_estimate or queue.depth for queue in shown}
     ages = {queue.queue: queue.oldest_sec for queue in shown}
-    if others:
-        depths[OTHER] = sum((queue.depth or 0 for queue in others), start=depths.get(OTHER) or 0)
-        ages[OTHER] = max((queue.oldest_sec or 0.0 for queue in others), default=ages.get(OTHER) or 0.0)
+    if known := [queue for queue in others if queue.depth is not None]:
+        depths[OTHER] = sum((queue.depth or 0 for queue in known), start=depths.get(OTHER) or 0)
+        ages[OTHER] = max([queue.oldest_sec or 0.0 for queue in known] + [ages.get(OTHER) or 0.0])
     label = ["queue"]
     text = "Due jobs; beyond the cap estimated, or a lower bound"
     yield _gauge("jobqueue_queue_depth", text, label, [([name], jobs) for name, jobs in depths.items()])
@@ -110,7 +110,7 @@ def _queue_families(queues: Sequence[QueueFigures]) -> Iterator[Metric]:
         ),
     ):
         yield _gauge(f"jobqueue_queue_{name}", text, label, [([one.queue], getattr(one, field)) for one in shown])
-    paused = [([queue.queue], int(queue.paused is not None)) for queue in shown]
+    paused = [([queue.queue], int(queue.paused is not None)) for queue in shown if pauses_known]
     yield _gauge("jobqueue_queue_paused", "Whether somebody paused the queue", label, paused)
 
 

@@ -170,7 +170,7 @@ def _one(name: str, read: Readings) -> QueueFigures:
         failure_rate=times.failure_rate,
         paused=paused,
         workers=None if read.workers is None else sum(worker.serves(name) for worker in read.workers),
-        drain_sec=None if paused else _drain(depth, estimate, arrival, _leaving(ended)),
+        drain_sec=None if paused or read.paused is None else _drain(depth, estimate, arrival, _leaving(ended)),
     )
 
 

@@ -22,7 +22,7 @@ class _Slot(Generic[T]):
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
-        self.taken_at = float("-inf")
+        self.taken_at = self.read_at = float("-inf")  # when the reading began, and when it was over
         self.value: T | None = None
 
     def young(self) -> T | None:
@@ -40,18 +40,17 @@ class Shared(Generic[T]):
     def get(self, key: Hashable, read: Callable[[], T], *, fresh: bool = False) -> T:
         """Return the answer for a key, read now where there is none or `fresh` wants it. Raises what `read` raises."""
         slot = self._slots.setdefault(key, _Slot())
+        asked_at = time.monotonic()
         if not fresh and (value := slot.young()) is not None:
             return value
-        asked_at = time.monotonic()
         with slot.lock:
             # Somebody may have read it while this thread waited: good enough, and for `fresh` if begun since it asked.
-            if not fresh and (value := slot.young()) is not None:
-                return value
-            if fresh and slot.taken_at > asked_at and slot.value is not None:
+            # However long that took: with a database that does not answer, each would wait for its own time-out else.
+            if slot.value is not None and (slot.taken_at if fresh else slot.read_at) > asked_at:
                 return slot.value
             began = time.monotonic()
             value = read()
-            slot.value, slot.taken_at = value, began
+            slot.value, slot.taken_at, slot.read_at = value, began, time.monotonic()
             return value
 
     def forget(self) -> None:

@@ -18,11 +18,16 @@ from jobqueue.exceptions import WebhookError
 Address = IPv4Address | IPv6Address
 
 # What some versions of Python call global: metadata of clouds (Oracle's is in the first, Azure's the second: a public
-# address that answers from within only), relays, documentation, routing within a network.
+# address that answers from within only), relays, documentation, routing within a network, site-local (where a virtual
+# machine of QEMU finds its host). In a network's own NAT64 prefix nobody can tell where the IPv4 address stands.
 _REFUSED: Final = tuple(
-    ip_network(item) for item in ("192.0.0.0/24", "168.63.129.16", "192.88.99.0/24", "3fff::/20", "5f00::/16")
+    ip_network(item)
+    for item in (
+        *("192.0.0.0/24", "168.63.129.16", "192.88.99.0/24"),
+        *("3fff::/20", "5f00::/16", "fec0::/10", "64:ff9b:1::/48"),
+    )
 )
-_NAT64: Final = (ip_network("64:ff9b::/96"), ip_network("64:ff9b:1::/48"))
+_NAT64: Final = ip_network("64:ff9b::/96")
 
 
 def resolve(host: str, port: int, *, timeout: float) -> list[str]:
@@ -90,7 +95,7 @@ def _embedded(address: Address) -> list[Address]:
     found: list[Address] = [item for item in (address.ipv4_mapped, address.sixtofour) if item is not None]
     if address.teredo is not None:
         found.extend(address.teredo)
-    if any(address in network for network in _NAT64):
+    if address in _NAT64:
         found.append(IPv4Address(int(address) & 0xFFFFFFFF))
     return found
 

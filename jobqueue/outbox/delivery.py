@@ -64,7 +64,7 @@ def deliver(message: Message) -> Delivered:
         if hops == MAX_REDIRECTS:
             text = f"{host_of(parts)} redirects once more, after {hops} redirects"
             raise WebhookError(text, permanent=True, status=answer.status)
-        onward = _checked(urljoin(parts.geturl(), place), redirected=True)
+        onward = _onward(parts, place)
         if origin_of(onward) != origin_of(parts):
             own = {}  # they may hold what only the first host is to know
         parts, hops = onward, hops + 1
@@ -84,3 +84,11 @@ def _checked(url: str, *, redirected: bool = False) -> SplitResult:
         return check_url(url)
     except InvalidWebhook as error:  # the settings may have changed since the call
         raise WebhookError(f"{'redirected: ' if redirected else ''}{error}", permanent=True) from error
+
+
+def _onward(parts: SplitResult, place: str) -> SplitResult:
+    try:
+        url = urljoin(parts.geturl(), place)
+    except ValueError as error:
+        raise WebhookError(f"redirected: the place cannot be read: {error}", permanent=True) from error
+    return _checked(url, redirected=True)

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 MAIL: Final = "jobqueue.mail"
 QUEUEING_BACKEND: Final = "jobqueue.mail.JobQueueEmailBackend"
 SMTP_BACKEND: Final = "django.core.mail.backends.smtp.EmailBackend"
+#: Without EMAIL_TIMEOUT Django waits for ever, and with it the alerts' command, each minute another one.
+SMTP_SECONDS: Final = 60
 
 
 def send_mail(
@@ -118,7 +120,10 @@ def _connection() -> BaseEmailBackend:
             raise ConfigurationError(msg)
         return mail.mailers[name]
     backend = chosen or django_settings.EMAIL_BACKEND
-    return mail.get_connection(SMTP_BACKEND if backend == QUEUEING_BACKEND else backend)
+    path = SMTP_BACKEND if backend == QUEUEING_BACKEND else backend
+    patient = path == SMTP_BACKEND and getattr(django_settings, "EMAIL_TIMEOUT", None) is None
+    options: dict[str, Any] = {"timeout": SMTP_SECONDS} if patient else {}
+    return mail.get_connection(path, **options)
 
 
 class StoredMessage(EmailMultiAlternatives):

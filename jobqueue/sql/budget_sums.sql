@@ -4,15 +4,21 @@
 -- Returns: (name, window start, window end, summed from, the hour that began two hours ago, amount before that hour, amount) of each
 -- Locks:   none
 -- Index:   jobqueue_cost_at
+-- A midnight that the clocks pass twice counts the second time; one that they leave out is the hour that comes instead of it.
 -- Windows start on quarter-hours in every time zone there is, so no folded row lies on both sides of a start: sums are exact.
 SELECT given.name, opens.at, closes.at, summed.since, settled.at, spent.before_edge, spent.amount
   FROM unnest(%(names)s::text[], %(job_types)s::text[], %(queues)s::text[], %(units)s::text[], %(pers)s::text[],
               %(edges)s::timestamptz[]) AS given (name, job_type, queue, unit, per, edge)
- CROSS JOIN LATERAL (SELECT date_trunc(given.per, statement_timestamp(), %(zone)s::text) AS at) AS opens
+ CROSS JOIN LATERAL (SELECT date_trunc(given.per, statement_timestamp(), %(zone)s::text) AS at) AS latest
+ CROSS JOIN LATERAL (
+       SELECT CASE WHEN latest.at <= statement_timestamp() THEN latest.at
+              ELSE date_trunc(given.per, statement_timestamp() - interval '1 hour', %(zone)s::text)
+              END AS at) AS opens
  CROSS JOIN LATERAL (
        SELECT CASE given.per
               WHEN 'hour' THEN opens.at + interval '1 hour' /* by the wall clock one that is set back would be two */
-              ELSE (opens.at AT TIME ZONE %(zone)s::text + ('1 ' || given.per)::interval) AT TIME ZONE %(zone)s::text
+              ELSE (date_trunc(given.per, opens.at AT TIME ZONE %(zone)s::text) + ('1 ' || given.per)::interval)
+                   AT TIME ZONE %(zone)s::text
               END AS at) AS closes
  CROSS JOIN LATERAL (SELECT greatest(opens.at, given.edge) AS since) AS summed
  CROSS JOIN LATERAL (SELECT date_trunc('hour', statement_timestamp(), 'UTC') - interval '2 hours' AS at) AS settled

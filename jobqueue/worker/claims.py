@@ -11,7 +11,7 @@ time. At the far end one full scan tells whether all is quick again. See docs/de
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -105,9 +105,9 @@ class Claims:
         """The queues that are claimed with floors now."""
         return set(self._slow)
 
-    def sweep_at(self) -> float | None:
-        """Return when the next sweep behind a floor may be made, None without floors."""
-        return min((self._floors[queue].next_sweep_at for queue in self._slow), default=None)
+    def sweep_at(self, queues: Iterable[str]) -> float | None:
+        """Return when the next sweep behind a floor of these queues may be made, None where they have no floor."""
+        return min((self._floors[queue].next_sweep_at for queue in self._slow.intersection(queues)), default=None)
 
     def rest_after(self, seconds: float) -> float:
         """Return how long to do without another look at the index that took so long: a tenth of the time is its share.
@@ -116,14 +116,23 @@ class Claims:
         """
         return SWEEP_SHARE * (seconds - self._quickest) if seconds > SLOW_SECONDS + 3 * self._quickest else 0.0
 
-    def claim(self, takes: Sequence[tuple[str, int]], *, total: int) -> list[ClaimedJob]:
-        """Claim up to so many jobs of each queue and up to `total`; all queues that are not slow in one statement."""
+    def claim(
+        self, takes: Sequence[tuple[str, int]], *, total: int, found: list[ClaimedJob] | None = None
+    ) -> list[ClaimedJob]:
+        """Claim up to so many jobs of each queue and up to `total`; all queues that are not slow in one statement.
+
+        The jobs are added to `found` as they come, and it is returned: where a later statement fails, those of the ones
+        before it are leased all the same.
+        """
+        jobs = [] if found is None else found
+        most = len(jobs) + total
         quick = [(queue, take) for queue, take in takes if queue not in self._slow]
         slow = [(queue, take) for queue, take in takes if queue in self._slow]
-        jobs = self._claim_fully(quick, total) if quick else []
+        if quick:
+            jobs += self._claim_fully(quick, total)
         for queue, take in slow:
-            if len(jobs) < total:
-                jobs += self._claim_slow(queue, min(take, total - len(jobs)))
+            if len(jobs) < most:
+                self._claim_slow(queue, min(take, most - len(jobs)), jobs)
         return jobs
 
     def _claim_fully(self, takes: Sequence[tuple[str, int]], total: int) -> list[ClaimedJob]:
@@ -139,15 +148,16 @@ class Claims:
                 floor.rest_after(seconds, time.monotonic())
         return jobs
 
-    def _claim_slow(self, queue: str, take: int) -> list[ClaimedJob]:
+    def _claim_slow(self, queue: str, take: int, jobs: list[ClaimedJob]) -> None:
         floor = self._floors[queue]
         # The sweep comes first: on a busy queue what is above the floor would always take every place.
-        jobs = self._sweep(queue, floor, take) if floor.sweep_is_due(time.monotonic()) else []
-        if len(jobs) < take:
-            above = self._claim(floor.spans(queue, take - len(jobs)), total=take - len(jobs))
+        swept = self._sweep(queue, floor, take) if floor.sweep_is_due(time.monotonic()) else []
+        jobs += swept
+        left = take - len(swept)
+        if left > 0:
+            above = self._claim(floor.spans(queue, left), total=left)
             floor.note(above)
             jobs += above
-        return jobs
 
     def _sweep(self, queue: str, floor: Floor, take: int) -> list[ClaimedJob]:
         """Look behind the floors, one slice further back."""

@@ -13,9 +13,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from datetime import timedelta
 from functools import partial
+from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
-from django.db import DatabaseError
+from django.db import DatabaseError, OperationalError
 
 from jobqueue.conf import JobQueueSettings
 from jobqueue.errors import cut_text
@@ -24,10 +25,11 @@ from jobqueue.internal import INTERNAL_QUEUE
 from jobqueue.logs import Quietly
 from jobqueue.managers import ClaimedJob, Ending, Release, leasing
 from jobqueue.managers.counting import pending_queues
+from jobqueue.managers.settling import sqlstate
 from jobqueue.outcomes import Outcome
 from jobqueue.registry import PolicyTable
 
-from .claims import Claims
+from .claims import QUERY_CANCELED, Claims
 from .endings import new_ending
 from .handout import DEEPEST, HandOut
 from .holding import Held, HeldJobs, boottime
@@ -98,9 +100,10 @@ class Dispatch:
         self.stopped = False  # no further claims: the worker stops
         self.budget: int | None = None  # how many more jobs may be claimed (--max-jobs)
         # Monotonic time at which the claim loop was last seen to be well: its last claim was answered, and it hangs in
-        # no other. One whose slots are all busy claims nothing for hours, and is well.
+        # no other. One whose slots are all busy claims nothing for hours, and is well. A look at the own queue that is
+        # answered says nothing of the claims of all others.
         self.claimed_at: float | None = None
-        self._answered = False  # the last claim was
+        self._answered = False  # the last claim for the common slots was
         self.found_nothing = False  # the last claim looked everywhere and found nothing
         self._hungry, self._next_at, self._idle, self._idle_since = True, 0.0, False, 0.0
         self._learn_at = self._no_learning_before = 0.0
@@ -109,7 +112,7 @@ class Dispatch:
         self._busy_since: float | None = None  # since when every claim has found something
         self._connects = 0
         self._quietly = Quietly(logger)
-        self._hinted = self._full = False
+        self._hinted = self._full = self._own_was_last = False
 
     def wake(self, queues: Iterable[str] = ()) -> None:
         """Claim at the next chance: a hint came that there is work, in queues that it names or anywhere."""
@@ -150,27 +153,43 @@ class Dispatch:
         """Return when pump() should be called at the latest, None while it waits for a child or an answer."""
         if self.closed or self._thread.busy:
             return None
-        times = [self._own.next_at(now), None if self._full else max(now, self._next_at)]
+        own = self._own.next_at(now) if self._keeps_up else None
+        times = [own, None if self._full else max(now, self._next_at)]
         return min((when for when in times if when is not None), default=None)
+
+    @property
+    def _keeps_up(self) -> bool:
+        return len(self._settler) <= MOST_UNSETTLED
 
     def pump(self, now: float) -> None:
         """Claim, where there is room and it is time."""
         self._full = False
-        if self._answered and not self._thread.busy and len(self._settler) <= MOST_UNSETTLED:
+        if self._answered and not self._thread.busy and self._keeps_up:
             self.claimed_at = now
-        if self.closed or self._thread.busy:
+        if self.closed:
             return
-        deal = self._own.deal(now)
-        if deal is not None:  # first: what there is to tell must not wait for a claim of what it tells of
+        # The own queue first: what there is to tell must not wait for a claim of what it tells of. But in turn: where
+        # it has a backlog of its own, that must not keep all other slots empty.
+        turns = (self._claim_common, self._claim_own) if self._own_was_last else (self._claim_own, self._claim_common)
+        for claim in turns:
+            if not self._thread.busy:
+                claim(now)
+
+    def _claim_own(self, now: float) -> None:
+        deal = self._own.deal(now) if self._keeps_up else None
+        if deal is not None:
+            self._own_was_last = True
             claim = partial(self._claim, deal.total, [deal], learn=False)
             self._thread.submit(claim, partial(self._claimed_own, deal))
-            return
+
+    def _claim_common(self, now: float) -> None:
+        self._own_was_last = False
         if now < self._next_at:
             return
         free, places = self._hands.free(now)
         # By halves, so that claims stay large; but a slot with nothing to do never waits for that.
         enough = free and (self._hands.starving or free * 2 >= places or free >= DEEPEST)
-        if enough and len(self._settler) <= MOST_UNSETTLED:
+        if enough and self._keeps_up:
             self._submit_claim(free, now)
         else:
             self._answered |= not free  # whatever became of the last claim, no other is wanted
@@ -200,20 +219,14 @@ class Dispatch:
 
     def _claim(self, free: int, deals: list[Deal], *, learn: bool) -> Claimed:
         """Claim, on the database thread; jobs are held from here on."""
-        run = self._thread.session.run
         if learn:
-            began = time.monotonic()
-            self._plan.learnt = set(pending_queues(run))
-            learnt_at = time.monotonic()
-            self._learn_at = learnt_at + self._poll.total_seconds()
-            # Under an old snapshot it walks over every job that was claimed since, and jobs wait for it meanwhile.
-            self._no_learning_before = learnt_at + self.claims.rest_after(learnt_at - began)
+            self._look_for_queues()
             deals = self._deals(free)
         sent = boottime()
         jobs: list[ClaimedJob] = []
         try:
             for deal in deals:
-                jobs += self.claims.claim(deal.takes, total=deal.total)
+                self.claims.claim(deal.takes, total=deal.total, found=jobs)
         except DatabaseError as error:
             self._connects = UNSURE  # a deal of several statements may have leased what is held by nobody
             if not jobs:
@@ -223,6 +236,20 @@ class Dispatch:
         self._held.add(held)
         self._release_strays()
         return Claimed(held, _fallen_short(deals, jobs), bool(deals), time.monotonic())
+
+    def _look_for_queues(self) -> None:
+        """Learn which queues have due jobs; where that takes too long, those known till now are claimed from."""
+        began = time.monotonic()
+        try:
+            self._plan.learnt = set(pending_queues(self._thread.session.run))
+        except OperationalError as error:
+            if sqlstate(error) != QUERY_CANCELED:
+                raise
+            self._quietly.warning("queues not looked for error=%s", str(error).strip().split("\n")[0])
+        learnt_at = time.monotonic()
+        self._learn_at = learnt_at + self._poll.total_seconds()
+        # Under an old snapshot it walks over every job that was claimed since, and jobs wait for it meanwhile.
+        self._no_learning_before = learnt_at + self.claims.rest_after(learnt_at - began)
 
     def _release_strays(self) -> None:
         """Give back what a claim may have leased whose answer was lost with its connection, or by an error halfway.
@@ -245,7 +272,8 @@ class Dispatch:
     def _claimed(self, result: Claimed | None, error: Exception | None) -> None:
         now = time.monotonic()
         if result is None:
-            self._note_failure(error)
+            self._answered = False
+            self._tell_failure(error)
             self._next_at = now + FAILED_PAUSE_SECONDS
             return
         self._answered, self.claimed_at = True, result.at
@@ -267,18 +295,16 @@ class Dispatch:
     def _claimed_own(self, deal: Deal, result: Claimed | None, error: Exception | None) -> None:
         now = time.monotonic()
         if result is None:
-            self._note_failure(error)
+            self._tell_failure(error)
             self._own.failed(now, FAILED_PAUSE_SECONDS)
             return
-        self._answered, self.claimed_at = True, result.at
         for item in result.held:
             item.own = True
             self._admit(item, self._own.hands, now)
-        self._own.found(len(result.held), deal, now)
+        self._own.found(len(result.held), deal, now, sweep_at=self._sweep_at([INTERNAL_QUEUE], now))
         self._own.hands.hand_out(now)
 
-    def _note_failure(self, error: Exception | None) -> None:
-        self._answered = False
+    def _tell_failure(self, error: Exception | None) -> None:
         if error is None or not is_away(error):  # that was told by the thread
             self._quietly.warning("claim failed error=%s", str(error).strip().split("\n")[0])
 
@@ -313,10 +339,16 @@ class Dispatch:
             self._hungry, self._next_at, self._learn_at = True, 0.0, 0.0
             return
         self._hungry = False
-        self._next_at = now + self._poll.total_seconds() * random.uniform(0.75, 1.0)
-        sweep_at = self.claims.sweep_at()
-        if sweep_at is not None:  # behind a floor there may be jobs all the same
-            self._next_at = min(self._next_at, max(sweep_at, now + BUSY_PAUSE_SECONDS))
+        rest = self._poll.total_seconds() * random.uniform(0.75, 1.0)
+        self._next_at = min(now + rest, self._sweep_at(self._plan.names(), now))
+
+    def _sweep_at(self, queues: Iterable[str], now: float) -> float:
+        """Return when to ask again for queues that have nothing, whatever the poll: behind a floor there may be jobs.
+
+        Of these only: a claim that does not ask for a queue never makes its sweep, however often it is made.
+        """
+        sweep_at = self.claims.sweep_at(queues)
+        return inf if sweep_at is None else max(sweep_at, now + BUSY_PAUSE_SECONDS)
 
     @property
     def sleeping(self) -> bool:

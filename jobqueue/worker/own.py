@@ -12,6 +12,7 @@ import logging
 import random
 import time
 from collections.abc import Callable, Iterable, Mapping
+from math import inf
 from typing import TYPE_CHECKING
 
 from jobqueue.children.protocol import Notice
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("jobqueue.worker")
 
 LOOK_SECONDS = 1.0  # at most, between two looks of a worker that nobody wakes
+SWEEP_PAUSE_SECONDS = 0.05  # at least, between two looks for what waits behind a floor
 MOST_AHEAD = 20
 PATIENCE_SECONDS = 1.0  # a child for it has to be forked first
 IDLE_SECONDS = 60.0
@@ -71,23 +73,23 @@ class OwnSlot:
         self._hinted = False
         return Deal([(INTERNAL_QUEUE, take)], take)
 
-    def found(self, jobs: int, deal: Deal, now: float) -> None:
-        """Take the answer to a deal into account: how many jobs it brought."""
+    def found(self, jobs: int, deal: Deal, now: float, *, sweep_at: float = inf) -> None:
+        """Take the answer to a deal into account: how many jobs it brought, and when to sweep behind a floor."""
         self.found_nothing = jobs == 0
         if jobs:
             self._used_at = now
         if jobs >= deal.total or self._hinted:  # there may be more, or a hint came while that look was under way
             self._look_at = 0.0
         else:
-            self._rest(now)
+            self._look_at = min(now + self._rest_seconds(), max(sweep_at, now + SWEEP_PAUSE_SECONDS))
 
     def failed(self, now: float, pause: float) -> None:
         """Note that the claim failed."""
         self._look_at = now + pause
 
-    def _rest(self, now: float) -> None:
+    def _rest_seconds(self) -> float:
         seconds = self._poll_seconds if self.asleep() else min(self._poll_seconds, LOOK_SECONDS)
-        self._look_at = now + seconds * random.uniform(0.75, 1.0)
+        return seconds * random.uniform(0.75, 1.0)
 
     def _room(self, now: float) -> int:
         if self._pool.own.serving:

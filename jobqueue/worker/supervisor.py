@@ -336,7 +336,7 @@ class Supervisor:
 
     def _verdict(self, held: Held, end: End, status: int | None) -> None:
         self.reports.verdict(held, end, status)
-        if isinstance(end, Release) and held.started is None:
+        if isinstance(end, Release) and held.started is None and not held.own:  # those were never counted
             self.dispatch.refund()
         if self.options.drain:
             self.dispatch.look_again()

@@ -147,6 +147,18 @@ def test_of_two_targets_the_one_that_fails_gets_it_by_the_outbox(
     assert not Incident.objects.get().untold
 
 
+def test_a_target_that_cannot_be_does_not_have_the_others_told_again(
+    alerts: Run, server: Receiver, settings: Settings, mailoutbox: list[EmailMessage]
+) -> None:
+    hook = {"url": server.url(), "secret": "gone"}
+    settings.JOBQUEUE = {**settings.JOBQUEUE, "ALERT_EMAILS": ["ops@example.org"], "ALERT_WEBHOOKS": [hook]}
+    JobFactory.create(status=Status.DEAD)
+
+    first, second = alerts(), alerts()
+
+    assert (first.code, second.code, len(mailoutbox)) == (3, 0, 1)
+
+
 def test_what_a_worker_is_about_to_send_is_left_to_it_for_a_while(alerts: Run, server: Receiver) -> None:
     WorkerFactory.create()
     Incident.objects.create(rule="x", state=State.FIRING, fired_at=StatementTimestamp(), untold=True)

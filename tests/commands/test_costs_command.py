@@ -35,6 +35,12 @@ def test_costs_of_the_last_day_are_by_type_dearest_first(run: Run) -> None:
     ]
 
 
+def test_a_name_does_not_steer_the_terminal(run: Run) -> None:
+    CostFactory.create(owner="lena\x1b[2J", amount="1")
+
+    assert words(run("jobqueue_costs", "--by", "owner"))[1] == ["lena\N{REPLACEMENT CHARACTER}[2J", "USD", "1.00000000"]
+
+
 def test_costs_are_by_other_parts_over_other_times_in_one_unit(run: Run) -> None:
     CostFactory.create(owner="lena", queue="mail", amount="1", at=ago(90_000))
     CostFactory.create(owner="", queue="mail", amount="2")

@@ -44,6 +44,12 @@ def test_a_pause_can_have_an_end_by_duration_or_by_time(run: Run, settings: obje
     assert ends["c"] == datetime(2990, 1, 31, 6, tzinfo=ZoneInfo("UTC"))
 
 
+def test_a_reason_does_not_steer_the_terminal(run: Run) -> None:
+    run("jobqueue_queue", "pause", "mail", "--reason", "down\n\x1b[2J")
+
+    assert run("jobqueue_queue", "list").out.endswith(": down\N{REPLACEMENT CHARACTER}\N{REPLACEMENT CHARACTER}[2J\n")
+
+
 def test_the_list_is_json_for_programs(run: Run) -> None:
     run("jobqueue_queue", "pause", "*", "--for", "1d")
     run("jobqueue_queue", "pause", "mail")

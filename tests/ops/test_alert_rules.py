@@ -1,12 +1,13 @@
 """Alert rules: what they may say, and which of the four layers has the last word."""
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
 import pytest
 from pytest_django import Settings
 
-from jobqueue.alerting import BUILT_IN, TAKEN, Rule, make_rule
+from jobqueue.alerting import BUILT_IN, TAKEN, Rule, make_rule, number
 from jobqueue.conf import JobQueueSettings
 from jobqueue.exceptions import ConfigurationError
 from jobqueue.models import AlertRule
@@ -76,6 +77,12 @@ def test_a_built_in_rule_of_a_measure_has_hysteresis_of_its_own() -> None:
     assert [rule.is_calm(value) for value in (79, 80, 99)] == [True, False, False]
 
 
+@pytest.mark.parametrize(("value", "shown"), [(5.0, "5"), (0.1234, "0.123"), (1e300, "1e+300"), (math.nan, "nan")])
+def test_any_number_can_be_put_in_words(value: float, shown: str) -> None:
+    """An error here would end all workers."""
+    assert number(value) == shown
+
+
 def test_one_queue_may_have_another_threshold_or_none() -> None:
     rule = make_rule("oldest_pending_sec", {"subjects": {"mail": 60, "bulk": None}})
 
@@ -95,6 +102,8 @@ def test_one_queue_may_have_another_threshold_or_none() -> None:
         ("deadline_1h", "5", "threshold must be a number, not '5'"),
         ("deadline_1h", True, "threshold must be a number, not True"),
         ("deadline_1h", float("nan"), "threshold must be a number, not nan"),
+        ("deadline_1h", 10**400, "threshold must be a number, not 1000"),
+        ("x", {"gauge": "x", "below": 30, "clear_ratio": 0}, "clear_ratio must be above 0"),
         ("deadline_1h", {"treshold": 5}, "unknown option treshold; known are"),
         ("deadline_1h", {"gauge": "x"}, "is built in, it cannot be of a gauge"),
         ("deadline_1h", {"for_seconds": -1}, "for_seconds must be from 0"),
@@ -200,7 +209,9 @@ def test_a_variable_that_is_no_number_leaves_the_layer_below(environment: str, p
     assert layer.problems[0].startswith(problem)
 
 
-@pytest.mark.parametrize("definition", [{}, [], "x", {"gauge": 1}, {"gauge": "x", "below": "y"}])
+@pytest.mark.parametrize(
+    "definition", [{}, [], "x", {"gauge": 1}, {"gauge": "x", "below": "y"}, {"gauge": "x", "below": 10**400}]
+)
 def test_a_row_that_somebody_wrote_by_hand_stops_no_other_rule(definition: Any) -> None:
     layers = layered([AlertRule(name="mine", definition=definition)], {})
 

@@ -7,9 +7,9 @@ import pytest
 from django.db import connection
 from pytest_django import Settings
 
-from jobqueue.models import Incident, Job, Worker
+from jobqueue.models import Incident, Job, Queue, Worker
 from jobqueue.models.expressions import StatementTimestamp
-from jobqueue.ops import reading
+from jobqueue.ops import alert_values, reading
 from jobqueue.ops.alerts import MOST_SUBJECTS
 from jobqueue.outcomes import Outcome
 from jobqueue.states import Status
@@ -172,6 +172,10 @@ def test_a_thousand_silent_workers_are_not_a_thousand_messages(rules: Rules) -> 
     assert "w0" not in {incident.subject for incident in fired}
     assert (look().fired, look().resolved) == ([], [])
 
+    for number in range(3):  # worse ones do not bring more messages either
+        WorkerFactory.create(worker_id=f"x{number}", name=f"x{number}", heartbeat_at=ago(500))
+    assert (look().fired, look().resolved) == ([], [])
+
 
 def test_a_failure_rate_that_jumps_is_told_by_type(rules: Rules) -> None:
     rules(failure_rate={**AT_ONCE, "minimum_jobs": 20})
@@ -244,6 +248,19 @@ def test_a_queue_that_is_paused_for_long_is_told_unless_by_a_budget(rules: Rules
     assert only().text.startswith("queue mail is paused for 2 d by ann (moving), until somebody resumes it")
 
 
+def test_a_pause_of_all_queues_is_one_alert_with_jobs_and_without(rules: Rules) -> None:
+    rules(queue_paused_sec=AT_ONCE)
+    Queue.objects.create(name="*", paused_at=ago(2 * 86_400), paused_by="ann")
+
+    look()
+    for queue in ("mail", "bulk"):
+        JobFactory.create(queue=queue)
+    look()
+
+    assert only().subject == "*"
+    assert only().text.startswith("all queues are paused for 2 d by ann, until somebody resumes it")
+
+
 def test_figures_that_cannot_be_read_for_long_are_a_trouble_themselves(
     rules: Rules, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -253,6 +270,14 @@ def test_figures_that_cannot_be_read_for_long_are_a_trouble_themselves(
     look()
 
     assert "these figures cannot be read in time: cost_1h_usd, database.load" in only().text
+
+
+def test_rules_that_nobody_has_time_to_read_are_unknown(rules: Rules, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each may take a second: thirty of them on a busy server must not keep promote and reap waiting."""
+    monkeypatch.setattr(alert_values, "ALL_READS_SECONDS", 0)
+    rules(x={"counter": "sessions", "above": 1, **AT_ONCE})
+
+    assert look().unknown == ["x"]
 
 
 def test_the_least_of_all_workers_of_a_gauge(rules: Rules) -> None:

@@ -4,7 +4,7 @@ import logging
 from datetime import timedelta
 
 import pytest
-from django.db import connection, transaction
+from django.db import transaction
 from pytest_django import Settings
 
 from jobqueue import sql
@@ -13,9 +13,8 @@ from jobqueue.managers.sessions import Session
 from jobqueue.models import AlertRule, Incident, Job
 from jobqueue.models.expressions import StatementTimestamp
 from jobqueue.ops import reading
-from jobqueue.ops.alert_sending import enqueue_messages
 from jobqueue.states import Status
-from tests.connections import SecondConnection, Watcher
+from tests.connections import SecondConnection
 from tests.factories import JobFactory, ago
 
 from .alerting import AT_ONCE, Rules, State, age_everything, alert_jobs, chooser, look, only
@@ -277,63 +276,3 @@ def test_a_statement_that_fails_leaves_the_other_rules_watching(
     assert [incident.rule for incident in found.fired] == ["dead_1h"]
     assert "blocked" in found.unknown
     assert "alert value not read error=column" in caplog.text
-
-
-# Turns
-
-
-def test_of_two_workers_one_evaluates_and_the_other_finds_it_done(rules: Rules) -> None:
-    rules(dead_1h=AT_ONCE)
-    JobFactory.create(status=Status.DEAD)
-    every = timedelta(seconds=10)
-
-    first, second = (evaluate("default", every=every) for _ in range(2))
-
-    assert (first.at is not None, second.at) == (True, None)
-    assert len(first.fired) == 1
-
-
-@pytest.mark.django_db(transaction=True)
-def test_while_one_evaluates_another_steps_aside_without_waiting(
-    rules: Rules, second_connection: SecondConnection
-) -> None:
-    rules(dead_1h=AT_ONCE)
-    JobFactory.create(status=Status.DEAD)
-    second_connection.execute("BEGIN")
-    second_connection.execute(
-        "SELECT pg_advisory_xact_lock(hashtextextended("
-        "concat_ws('/', 'jobqueue', current_database(), current_schema(), 'alerts'), 0))"
-    )
-
-    assert look().at is None
-    second_connection.execute("ROLLBACK")
-
-    assert look().at is not None
-
-
-@pytest.mark.django_db(transaction=True)
-def test_of_a_worker_and_a_command_that_tell_at_once_one_tells(
-    rules: Rules, second_connection: SecondConnection, watcher: Watcher
-) -> None:
-    """The job `jobqueue.alert` and `manage.py jobqueue_alerts` meet at one incident: the second finds it told."""
-    rules()
-    incident = Incident.objects.create(rule="x", state=State.FIRING, fired_at=StatementTimestamp(), untold=True)
-    second_connection.lock(incident)
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_backend_pid()")
-        pid = cursor.fetchone()[0]
-
-    def tell_and_commit() -> None:
-        watcher.wait_until_blocked(pid, by=second_connection.pid)
-        second_connection.execute(
-            "UPDATE jobqueue_incident SET untold = false, fired_told_at = statement_timestamp() WHERE id = %s",
-            [incident.pk],
-        )
-        second_connection.raw.commit()
-
-    first = second_connection.start(tell_and_commit)
-    with transaction.atomic():
-        told = enqueue_messages(incident.pk, using="default")
-    first.result(timeout=10)
-
-    assert (told, Job.objects.count()) == (0, 0)

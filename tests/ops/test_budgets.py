@@ -53,6 +53,13 @@ def instant(text: str) -> datetime:
         ("UTC", "hour", "2026-11-30T13:44:59Z", "2026-11-30T13:00Z", "2026-11-30T14:00Z"),
         ("UTC", "day", "2026-02-28T23:59:59Z", "2026-02-28T00:00Z", "2026-03-01T00:00Z"),
         ("UTC", "month", "2026-02-28T23:59:59Z", "2026-02-01T00:00Z", "2026-03-01T00:00Z"),
+        # The clocks are set back to midnight: the day ends when they pass it for the second time.
+        ("America/Havana", "day", "2026-11-01T04:30Z", "2026-10-31T04:00Z", "2026-11-01T05:00Z"),
+        ("America/Havana", "day", "2026-11-01T05:00Z", "2026-11-01T05:00Z", "2026-11-02T05:00Z"),
+        ("America/Havana", "month", "2026-11-01T04:30Z", "2026-10-01T04:00Z", "2026-11-01T05:00Z"),
+        # They are set forward from midnight: the day begins at one o'clock, and ends at midnight all the same.
+        ("America/Santiago", "day", "2026-09-06T03:30Z", "2026-09-05T04:00Z", "2026-09-06T04:00Z"),
+        ("America/Santiago", "day", "2026-09-06T12:00Z", "2026-09-06T04:00Z", "2026-09-07T03:00Z"),
         # Half an hour off: case C166.
         ("Asia/Kolkata", "hour", "2026-11-30T13:44:59Z", "2026-11-30T13:30Z", "2026-11-30T14:30Z"),
         ("Asia/Kolkata", "day", "2026-11-30T18:29:59Z", "2026-11-29T18:30Z", "2026-11-30T18:30Z"),

@@ -1,6 +1,6 @@
 """Costs by part, by hour, day and month of a zone: exact Decimals, whatever is folded or pruned."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, timezone
 from decimal import Decimal
 from zoneinfo import ZoneInfo
 
@@ -11,7 +11,8 @@ from jobqueue import sql
 from jobqueue.maintenance.fold import MINUTE, QUARTER
 from jobqueue.managers import moving
 from jobqueue.models import Cost, Job
-from jobqueue.ops.costs import CostGroup, CostPoint, cost_series, costs_by
+from jobqueue.ops.costs import CostGroup, CostPoint, Period, cost_series, costs_by
+from jobqueue.ops.periods import beginnings
 from tests.factories import CostFactory, JobFactory
 
 pytestmark = pytest.mark.django_db
@@ -110,6 +111,16 @@ def test_the_zone_is_that_of_the_settings_unless_another_is_named(settings: obje
     assert cost_series(since=MARCH, per="day", zone=UTC)[0].at == datetime(2026, 3, 31, tzinfo=UTC)
 
 
+@pytest.mark.parametrize("zone", [timezone(timedelta(hours=5, minutes=30)), timezone(timedelta(hours=-3)), UTC])
+def test_a_fixed_offset_is_east_of_utc_where_it_is_positive(zone: timezone) -> None:
+    """The server reads the text "UTC+05:30" as west of it."""
+    spend("1", at := datetime(2026, 3, 31, 20, 40, tzinfo=UTC))
+    hour = at.astimezone(zone).replace(minute=0)
+    begins: dict[Period, datetime] = {"hour": hour, "day": hour.replace(hour=0), "month": hour.replace(day=1, hour=0)}
+
+    assert {per: cost_series(since=MARCH, per=per, zone=zone)[0].at for per in begins} == begins
+
+
 def test_hours_begin_with_the_hour_on_the_clock_there() -> None:
     spend("1", datetime(2026, 3, 3, 10, 29, tzinfo=UTC))
     spend("2", datetime(2026, 3, 3, 10, 30, tzinfo=UTC))
@@ -134,6 +145,20 @@ def test_the_hour_that_comes_twice_in_autumn_is_two_hours_and_the_day_has_twenty
     assert [point.at.astimezone(UTC) for point in hours] == [first + timedelta(hours=hour) for hour in range(26)]
     assert [point.at.strftime("%H") for point in hours[1:5]] == ["01", "02", "02", "03"]
     assert [(point.at.day, point.amount) for point in days] == [(25, 25), (26, 1)]
+
+
+def test_the_day_whose_midnight_comes_twice_begins_with_the_first_one() -> None:
+    """On the Azores the clocks are put back from one to midnight; charts go by periods.beginnings(), with the same."""
+    azores, first = ZoneInfo("Atlantic/Azores"), datetime(2026, 10, 25, 0, 0, tzinfo=UTC)
+    for hours in (-1, 0, 1, 24, 25):
+        spend("1", first + timedelta(hours=hours))
+
+    points = cost_series(since=first - timedelta(hours=1), per="day", zone=azores)
+
+    begins = beginnings(first - timedelta(hours=1), first + timedelta(hours=26), timedelta(days=1), zone=azores)
+    # In UTC: two times of one zone are equal where their clocks are.
+    assert [point.at.astimezone(UTC) for point in points] == [begin.astimezone(UTC) for begin in begins]
+    assert (begins[1].astimezone(UTC), [point.amount for point in points]) == (first, [1, 3, 1])
 
 
 def test_every_amount_is_in_exactly_one_period_whatever_is_folded_and_pruned() -> None:

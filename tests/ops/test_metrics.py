@@ -247,6 +247,32 @@ def test_many_queues_share_one_depth() -> None:
     assert depths[("queue", "other"),] == 7, "one queue has that name"
 
 
+def test_depths_that_are_unknown_are_not_told_as_none(second_connection: SecondConnection, patient: None) -> None:
+    for number in range(55):
+        StatFactory.create(queue=f"queue.{number:02}")
+    second_connection.execute("LOCK TABLE jobqueue_job IN ACCESS EXCLUSIVE MODE")
+
+    page = read()
+
+    assert named(page, "jobqueue_queue_depth") == named(page, "jobqueue_oldest_pending_seconds") == {}
+    assert len(named(page, "jobqueue_queue_done_per_second")) == 50
+
+
+def test_a_pause_that_is_unknown_is_not_told_as_none(second_connection: SecondConnection, patient: None) -> None:
+    JobFactory.create(queue="mail", created_at=ago(3_600))
+    StatFactory.create(queue="mail", jobs=900)
+    assert (
+        named(read(), "jobqueue_queue_paused").keys() == named(read(), "jobqueue_queue_drain_seconds").keys() != set()
+    )
+    snapshot.forget()
+    second_connection.execute("LOCK TABLE jobqueue_queue IN ACCESS EXCLUSIVE MODE")
+
+    page = read()
+
+    assert of(page, "jobqueue_queue_depth", queue="mail") == 1
+    assert named(page, "jobqueue_queue_paused") == named(page, "jobqueue_queue_drain_seconds") == {}
+
+
 def test_gauges_and_counters_of_handlers_have_names_of_their_own() -> None:
     def gauge(name: str, value: float, **labels: str) -> dict[str, Any]:
         return {"name": name, "labels": labels, "value": value, "at_seconds_ago": 0.5}

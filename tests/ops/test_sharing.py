@@ -104,6 +104,33 @@ def test_a_look_that_found_no_database_is_shared_too(looks: list[str]) -> None:
     assert len(looks) == 1
 
 
+@pytest.mark.parametrize("fresh", [False, True])
+def test_a_look_that_took_more_than_a_second_is_that_of_all_who_waited(
+    monkeypatch: pytest.MonkeyPatch, *, fresh: bool
+) -> None:
+    """With a database that does not answer each of many callers would wait for its own time-out, in a row."""
+    monkeypatch.setattr(sharing, "SHARED_SECONDS", 0.0)
+    shared: Shared[int] = Shared()
+    slow, looks, waiting = threading.Event(), [], []
+
+    def read() -> int:
+        looks.append(1)
+        slow.wait(10)
+        return len(looks)
+
+    def wait() -> int:
+        waiting.append(1)
+        return shared.get("a", read, fresh=False)
+
+    with ThreadPoolExecutor(THREADS) as pool:
+        first = pool.submit(shared.get, "a", read, fresh=fresh)
+        until(lambda: bool(looks), within=5, what="the first look")
+        others = [pool.submit(wait) for _ in range(THREADS - 1)]
+        until(lambda: len(waiting) == THREADS - 1, within=5, what="the others")
+        slow.set()
+        assert {one.result() for one in (first, *others)} == {1}
+
+
 def test_an_error_is_not_shared() -> None:
     shared: Shared[int] = Shared()
 

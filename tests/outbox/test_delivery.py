@@ -318,6 +318,7 @@ def test_the_fourth_redirect_is_not_followed(target: Receiver) -> None:
         "ftp://example.com/",
         "file:///etc/passwd",
         "https://",
+        "https://[::1",
     ],
 )
 def test_a_redirect_to_where_no_webhook_may_go_is_not_followed(target: Receiver, place: str) -> None:

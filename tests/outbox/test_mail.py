@@ -2,6 +2,7 @@
 
 import email
 import email.policy
+import socket
 from collections.abc import Callable, Iterator
 from email.message import EmailMessage as Parsed
 from pathlib import Path
@@ -308,6 +309,19 @@ def test_deliver_mail_sends_at_once_whatever_the_backend_is(server: SmtpServer) 
     outbox.deliver_mail([message()])
 
     assert (len(server.mails), Job.objects.count()) == (1, 0)
+
+
+@pytest.mark.skipif(HAS_MAILERS, reason="MAILERS have a timeout of their own")
+def test_a_mail_server_that_says_nothing_is_not_waited_for_for_ever(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("jobqueue.outbox.mails.SMTP_SECONDS", 0.2)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        settings.EMAIL_BACKEND, settings.EMAIL_TIMEOUT = QUEUEING, None
+        settings.EMAIL_HOST, settings.EMAIL_PORT = silent.getsockname()
+
+        with pytest.raises(OSError, match="timed out"):
+            outbox.deliver_mail([message()])
 
 
 def test_a_mail_that_cannot_be_sent_does_not_tell_of_itself_by_mail(

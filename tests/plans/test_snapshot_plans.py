@@ -11,6 +11,7 @@ from django.db import connection
 from jobqueue import sql
 from jobqueue.models import Job
 from jobqueue.ops import counts, limited, queue_figures, reading
+from jobqueue.ops.costly import retry_costs
 from tests.plans.explaining import Plan, flat
 
 from .test_plans import TABLES, Explain, assert_good
@@ -92,6 +93,27 @@ def test_the_whole_snapshot_scans_no_table_and_stops_at_the_caps(
     of_jobs = {statement: touched(plan) for statement, plan in plans.items()}
     # The running ones are few, and looked at one by one for stuck ones.
     assert sum(of_jobs.values()) <= 12 * (CAP + 1) + 2 * 400, of_jobs
+
+
+def test_what_failed_attempts_cost_reads_each_of_their_jobs_by_its_key(full_table: None) -> None:
+    """Joined, the server walks through all jobs up to the newest one that failed."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "INSERT INTO jobqueue_attempt (job_id, lease_epoch, number, worker_id, finished_at, outcome, cost)"
+            " SELECT id, 1_000_000, 1, 'w', statement_timestamp(), 2, 1 FROM jobqueue_job WHERE id %% 10 = 0",
+            [],
+        )
+        failed = cursor.rowcount
+        cursor.execute("ANALYZE jobqueue_attempt")
+    plans: dict[str, Plan] = {}
+
+    with connection.execute_wrapper(explaining(plans)):
+        (_, *_) = retry_costs(timedelta(hours=1))
+
+    plan = next(iter(plans.values()))
+    of_jobs = Plan([node for node in plan.nodes if node.get("Relation Name") == "jobqueue_job"])
+    assert failed > 1_000
+    assert of_jobs.touched == failed, plan
 
 
 def touched(plan: Plan) -> int:

@@ -10,6 +10,7 @@ import psycopg
 import pytest
 from django.db import DatabaseError, IntegrityError, OperationalError, connections, transaction
 
+from jobqueue.managers import sessions
 from jobqueue.managers.sessions import Session
 from jobqueue.models import Job, Queue
 from tests.connections import Watcher
@@ -249,6 +250,38 @@ def test_what_is_lent_prepares_nothing_and_is_read_committed_whatever_the_projec
             session.run("SELECT 1")
         assert value(session, "SELECT count(*) FROM pg_prepared_statements") > 0
     finally:
+        session.close()
+
+
+def test_a_lent_connection_is_not_cut_for_many_statements_that_are_answered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each has its own time: together they may take longer than one, on a busy server above all."""
+    monkeypatch.setattr(sessions, "ANSWER_MARGIN", timedelta(0))
+    session = Session("default", "jobqueue test", timeout=timedelta(milliseconds=500))
+    try:
+        with session.lent() as alias, transaction.atomic(using=alias), connections[alias].cursor() as cursor:
+            for _ in range(4):
+                cursor.execute("SELECT pg_sleep(0.2)")
+                session.abort_if_unanswered()
+    finally:
+        session.close()
+
+
+def test_a_lent_connection_is_cut_when_one_answer_is_overdue(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sessions, "ANSWER_MARGIN", timedelta(0))
+    session = Session("default", "jobqueue test", timeout=timedelta(milliseconds=300))
+    watch = threading.Timer(0.6, session.abort_if_unanswered)
+
+    def ask() -> None:
+        with session.lent() as alias, transaction.atomic(using=alias), connections[alias].cursor() as cursor:
+            cursor.execute("SELECT set_config('statement_timeout', '0', true)")
+            watch.start()
+            cursor.execute("SELECT pg_sleep(5)")
+
+    try:
+        with pytest.raises(OperationalError, match="no answer from the database"):
+            ask()
+    finally:
+        watch.join()
         session.close()
 
 

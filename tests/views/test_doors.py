@@ -1,5 +1,8 @@
 """Who is let in, by which methods, and what every answer has."""
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -7,10 +10,25 @@ import pytest
 from django.conf import settings as django_settings
 from django.test import Client
 
+from tests.conftest import ROOT
+
 from .conftest import BEARER, PAGES
 
 HEALTH = [page for page in PAGES if "health" in page]
 Login = Callable[..., Client]
+
+ATOMIC = """
+import django, sys
+from django.conf import settings
+settings.DATABASES["default"]["ATOMIC_REQUESTS"] = True
+settings.DATABASES["jobs"] = {**settings.DATABASES["default"]}
+django.setup()
+from django.core.handlers.base import BaseHandler
+from django.urls import resolve
+for page in sys.argv[1:]:
+    view = resolve(page).func
+    assert BaseHandler().make_view_atomic(view) is view, page
+"""
 
 
 @pytest.mark.django_db
@@ -113,6 +131,13 @@ def test_a_middleware_that_has_everybody_log_in_lets_the_token_through(
 
     assert client.get(page, headers=BEARER).status_code == 200
     assert client.get(page).status_code == 401
+
+
+def test_atomic_requests_of_no_database_put_a_transaction_around_a_page() -> None:
+    """In one the snapshot is not shared, and with the database down none is begun."""
+    environment = {**os.environ, "DJANGO_SETTINGS_MODULE": "tests.settings"}
+
+    subprocess.run([sys.executable, "-c", ATOMIC, *PAGES], cwd=ROOT, env=environment, check=True)
 
 
 @pytest.mark.django_db

@@ -40,6 +40,8 @@ def test_all_that_can_be_said() -> None:
         ({"b": {**LEAST, "job_type": "t", "queue": "q"}}, "not of both"),
         ({"b": {**LEAST, "queue": "a b"}}, 'queue "a b"'),
         ({"b": {**LEAST, "job_type": "*"}}, 'job type "\\*"'),
+        ({"b": {**LEAST, "queue": "jobqueue", "at_limit": "pause"}}, "b: the package's own queue cannot be paused"),
+        ({"b": {**LEAST, "job_type": "jobqueue.mail", "at_limit": "pause"}}, "the package's own queue cannot"),
         ({"b": {**LEAST, "unit": ""}}, "unit must be a string"),
         ({"b": {**LEAST, "limit": 3}}, "b: unknown key limit; known are job_type"),
         ({"b": {**LEAST, "amount": 0.1}}, "as text, a Decimal or an int, not float"),

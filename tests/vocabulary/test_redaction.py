@@ -102,6 +102,9 @@ def test_data_without_a_bottom_is_cut_off_masked() -> None:
         ("got Bearer eyJhbGciOi.abc-def today", "got Bearer *** today"),
         ("Basic dXNlcjpwYXNz", "Basic ***"),
         ("postgresql://ann:hunter2@db:5432/x", "postgresql://ann:***@db:5432/x"),
+        ("postgresql://ann:hun@ter2@db:5432/x", "postgresql://ann:***@db:5432/x"),
+        ("POST https://hooks.slack.com/services/T0/B0/xyz failed", "POST https://hooks.slack.com/*** failed"),
+        ('{"url": "https://discord.com/api/webhooks/1/xyz"}', '{"url": "https://discord.com/api/webhooks/***"}'),
         ("redis://:hunter2@cache/0", "redis://:***@cache/0"),
         ("GET /x?token=abc&page=2", "GET /x?token=***&page=2"),
         ("mysqldump --password hunter2 --user ann", "mysqldump --password *** --user ann"),
@@ -137,7 +140,7 @@ def test_a_secret_that_was_cut_off_in_the_middle_stays_hidden(text: str) -> None
 
 
 @pytest.mark.parametrize(
-    "piece", ["a", "password=", "token", "'", "secret={", 'pwd="\\', "x://:", "-----BEGIN PRIVATE KEY-----"]
+    "piece", ["a", "password=", "token", "'", "secret={", 'pwd="\\', "x://:", "x://:@", "-----BEGIN PRIVATE KEY-----"]
 )
 def test_a_long_text_takes_no_longer_than_it_should(piece: str) -> None:
     """No text that a handler's error can have makes an expression run for minutes."""

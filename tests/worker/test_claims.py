@@ -5,6 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.db import OperationalError
 
 from jobqueue.managers import ClaimedJob
 from jobqueue.models import Job
@@ -41,11 +42,14 @@ class Server:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self.slow = False
+        self.fails = ""  # the queue whose claims do
         self.spans: list[list[tuple[Any, ...]]] = []
 
     def run(self, statement: str, params: Mapping[str, Any]) -> list[tuple[Any, ...]]:
         full = params["run_afters"][0] == "-infinity" and params["tops"][0] == 32767
         self.spans.append(list(zip(params["queues"], params["run_afters"], params["ids"], strict=True)))
+        if self.fails in params["queues"]:
+            raise OperationalError
         rows = Job.objects.run_sql(statement, params)
         self._clock.now += 0.5 if self.slow and full else 0.001
         return rows
@@ -132,7 +136,32 @@ def test_a_sweep_waits_for_its_tenth_of_the_time(
     claims.claim([("default", 10)], total=10)
 
     assert len(server.spans) == before + 1, "no sweep within five seconds of a claim of half a second"
-    assert claims.sweep_at() == pytest.approx(clock.now + 5, abs=0.1)
+    assert claims.sweep_at(["default"]) == pytest.approx(clock.now + 5, abs=0.1)
+
+
+def test_what_the_first_statement_brought_is_kept_where_a_later_one_fails(
+    make_job: MakeJob, claims: Claims, server: Server
+) -> None:
+    """Else all quick queues would stand still for as long as the claims of one slow queue fail."""
+    slowed(claims, server, make_job)
+    quick = make_job(queue="other")
+    server.fails = "default"
+    found: list[ClaimedJob] = []
+
+    with pytest.raises(OperationalError):
+        claims.claim([("default", 10), ("other", 10)], total=10, found=found)
+
+    assert ids(found) == [quick.pk]
+
+
+def test_a_sweep_is_told_to_those_alone_who_ask_for_its_queue(
+    make_job: MakeJob, claims: Claims, server: Server
+) -> None:
+    """A worker of all queues does not ask for one that is empty: for ever due, its sweep would keep it awake."""
+    slowed(claims, server, make_job)
+
+    assert claims.sweep_at(["jobqueue", "other"]) is None
+    assert claims.sweep_at(["default", "other"]) is not None
 
 
 def test_floors_go_when_a_full_scan_is_quick_again(

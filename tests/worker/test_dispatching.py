@@ -147,6 +147,21 @@ def test_max_jobs_ends_the_worker_after_so_many(launch: Launch, enqueue: Enqueue
     assert {job.attempts for job in left} == {0}
 
 
+def test_max_jobs_are_no_more_for_a_job_of_the_own_queue_that_is_given_back(
+    launch: Launch, enqueue: Enqueue, make_job: Enqueue, effects: Effects
+) -> None:
+    """It was not counted when it was claimed: one of a newer release, whose type this worker does not know."""
+    for _ in range(3):
+        make_job(job_type="jobqueue.newer", queue="jobqueue")
+    jobs = [enqueue("mark", seconds=0.5) for _ in range(4)]
+    worker = launch("--max-jobs", "2", "--processes", "1", UNKNOWN_TYPE_RETRY_SECONDS=60)
+
+    assert worker.ends() == 0
+
+    assert Job.objects.filter(queue="jobqueue", status=Status.SCHEDULED).count() == 3
+    assert (effects.count("end"), Job.objects.filter(pk__in=[job.pk for job in jobs], attempts=1).count()) == (2, 2)
+
+
 def test_max_seconds_ends_the_worker_in_good_order(launch: Launch, enqueue: Enqueue, effects: Effects) -> None:
     worker = launch("--max-seconds", "1", "--processes", "1")
     job = enqueue("mark", seconds=1.5)

@@ -12,6 +12,7 @@ from django.core.management.base import CommandError, CommandParser
 
 from jobqueue.management.database import DatabaseCommand, one_line_errors
 from jobqueue.management.durations import duration
+from jobqueue.management.tables import printable
 from jobqueue.ops.costly import costliest_jobs, retry_costs
 from jobqueue.ops.costs import PARTS, cost_series, costs_by
 from jobqueue.states import status_name
@@ -80,7 +81,7 @@ def _table(rows: Sequence[Row]) -> str:
 
 
 def _as_cell(value: Any) -> str:
-    return value.isoformat(timespec="minutes") if isinstance(value, datetime) else _as_text(value) or "-"
+    return value.isoformat(timespec="minutes") if isinstance(value, datetime) else printable(_as_text(value)) or "-"
 
 
 def _as_text(value: Any) -> str:

@@ -16,6 +16,7 @@ from jobqueue.exceptions import InvalidName
 from jobqueue.management.database import DatabaseCommand, one_line_errors
 from jobqueue.management.durations import duration
 from jobqueue.management.logins import login
+from jobqueue.management.tables import printable
 from jobqueue.managers import JobManager
 from jobqueue.ops.queues import PausedQueue, paused_queues
 
@@ -93,9 +94,11 @@ def table(paused: list[PausedQueue]) -> str:
     if not paused:
         return "No queue is paused."
     return "\n".join(
-        f"{pause.name}  paused since {_shown(pause.paused_at)} by {pause.paused_by}, "
-        + (f"until {_shown(pause.resumes_at)}" if pause.resumes_at else "until somebody resumes it")
-        + (f": {pause.reason}" if pause.reason else "")
+        printable(
+            f"{pause.name}  paused since {_shown(pause.paused_at)} by {pause.paused_by}, "
+            + (f"until {_shown(pause.resumes_at)}" if pause.resumes_at else "until somebody resumes it")
+            + (f": {pause.reason}" if pause.reason else "")
+        )
         for pause in paused
     )
 
