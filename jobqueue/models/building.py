@@ -14,6 +14,11 @@ class BuildIndex(AddIndexConcurrently):
     to and never read, and its name is taken, so that Django's operation fails at every further try.
     """
 
+    def _ensure_not_in_transaction(self, schema_editor: Any) -> None:
+        """Let `sqlmigrate` print it wherever it is called: it builds nothing."""
+        if not schema_editor.collect_sql:
+            super()._ensure_not_in_transaction(schema_editor)
+
     def database_forwards(self, app_label: str, schema_editor: Any, from_state: Any, to_state: Any) -> None:
         """Drop what an earlier try left, and build; nothing where the index is there and valid."""
         self._ensure_not_in_transaction(schema_editor)

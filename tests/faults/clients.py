@@ -7,7 +7,7 @@ import threading
 import time
 from typing import Self
 
-from django.db import connections
+from django.db import connection, connections
 
 from jobqueue.models import Job
 from tests.worker.launching import ROOT
@@ -28,13 +28,17 @@ class Enqueuer(threading.Thread):
         try:
             while not self._ended.wait(self._pause):
                 began = time.monotonic()
-                Job.objects.enqueue("probe.ok", {})
+                self.enqueue()
                 self.longest = max(self.longest, time.monotonic() - began)
                 self.enqueued += 1
         except Exception as error:
             self.errors.append(error)
         finally:
             connections.close_all()
+
+    def enqueue(self) -> None:
+        """Enqueue one job."""
+        Job.objects.enqueue("probe.ok", {})
 
     def __enter__(self) -> Self:
         self.start()
@@ -43,6 +47,18 @@ class Enqueuer(threading.Thread):
     def __exit__(self, *error: object) -> None:
         self._ended.set()
         self.join(30)
+
+
+class OldEnqueuer(Enqueuer):
+    """The same as the first release does it, which names no column that came later."""
+
+    def enqueue(self) -> None:
+        """Enqueue one job."""
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "INSERT INTO jobqueue_job (job_type, queue, priority, payload, payload_bytes, dedupe_key, owner,"
+                " max_attempts) VALUES ('probe.ok', 'default', 100, '{}', 2, NULL, '', 3)"
+            )
 
 
 CODE = """

@@ -8,7 +8,7 @@ TABLE = r'(?:ONLY )?"?(?P<table>\w+)"?'
 #: Changes of a table that hold no strong lock for longer than a moment, and read and rewrite no row.
 HARMLESS_CHANGES = (
     r"(RE)?SET \([\w\s=.,]+\)",
-    r"ADD COLUMN \"?\w+\"? (?!.*(NOT|DEFAULT))[\w ]+(\([\d, ]+\))? NULL",
+    r"ADD COLUMN \"?\w+\"? (?!.*(NOT|DEFAULT))[\w ]+(\([\d, ]+\)|\[\])? NULL",
     r"ADD COLUMN \"?\w+\"? [\w ]+(\([\d, ]+\))? DEFAULT ('[^']*'(::\w+)?|[\d.]+|true|false) NOT NULL",
     r"ADD CONSTRAINT .* NOT VALID",
     r"VALIDATE CONSTRAINT \"?\w+\"?",
@@ -21,6 +21,9 @@ HARMLESS = (
     r"CREATE TABLE .*",
     r"SET LOCAL lock_timeout .*",
 )
+#: What the way back may do besides: it removes what the way forward added, under a lock for a moment.
+HARMLESS_CHANGES_BACK = (*HARMLESS_CHANGES, r"DROP COLUMN \"?\w+\"? CASCADE")
+HARMLESS_BACK = (*HARMLESS, r"DROP TABLE \"?\w+\"? CASCADE")
 INDEX = re.compile(rf"CREATE (UNIQUE )?INDEX (?P<concurrently>CONCURRENTLY )?{NAME} ON {TABLE}", re.IGNORECASE)
 ALTER = re.compile(rf"ALTER TABLE {TABLE} (?P<change>.*)", re.IGNORECASE)
 DROP_INDEX = re.compile(rf"DROP INDEX (?P<concurrently>CONCURRENTLY )?(IF EXISTS )?{NAME}", re.IGNORECASE)
@@ -34,8 +37,10 @@ def statements(text: str) -> list[str]:
     return [" ".join(part.split()) for part in text.split(";") if part.strip()]
 
 
-def complaints(sql: Iterable[str], *, atomic: bool) -> list[str]:
+def complaints(sql: Iterable[str], *, atomic: bool, backwards: bool = False) -> list[str]:
     """Return what is wrong with a migration's statements, nothing for a harmless one."""
+    changes = HARMLESS_CHANGES_BACK if backwards else HARMLESS_CHANGES
+    harmless = HARMLESS_BACK if backwards else HARMLESS
     found: list[str] = []
     new_tables: set[str] = set()
     dropped: set[str] = set()
@@ -50,9 +55,9 @@ def complaints(sql: Iterable[str], *, atomic: bool) -> list[str]:
             if not drop["concurrently"]:
                 found.append(f"drops an index under a lock on its table: {statement}")
         elif change := ALTER.match(statement):
-            if change["table"] not in new_tables and not _matches(HARMLESS_CHANGES, change["change"]):
+            if change["table"] not in new_tables and not _matches(changes, change["change"]):
                 found.append(f"not known to be harmless for a table in use: {statement}")
-        elif not _matches(HARMLESS, statement):
+        elif not _matches(harmless, statement):
             found.append(f"not known to be harmless: {statement}")
     return found
 

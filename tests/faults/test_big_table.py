@@ -74,7 +74,8 @@ def check_costs(queue: str, when: str, recovery: Recovery) -> None:
         quickest = {name: min((look[name] for look in looks), key=lambda one: one[0].milliseconds) for name in looks[0]}
         for name, (plan, index) in quickest.items():
             assert index in plan.indexes, f"{name}: {plan}"
-            assert plan.scanned_whole == set(), f"{name}: {plan}"
+            # A row a queue that was ever paused: none here.
+            assert plan.scanned_whole <= {"jobqueue_queue"}, f"{name}: {plan}"
         slowest = max(plan.milliseconds for plan, _ in quickest.values())
         recovery(f"the slowest of nine statements {when}, {kind} plan", slowest, within=MILLISECONDS, unit="ms")
         blocks = max(plan.blocks for plan, _ in quickest.values())

@@ -79,8 +79,9 @@ def test_a_worker_over_a_paused_backlog_sleeps_until_the_poll(launch: Launch, qu
     assert Job.objects.filter(status=Status.PENDING).count() == 100
     assert used < 0.15 * IDLE_SECONDS
     assert len(worker.log.splitlines()) == lines, worker.log
-    # A poll is a claim, and with * a look for queues; heartbeats and the like are a few more.
-    assert made < 20 * IDLE_SECONDS
+    # A poll is a claim, and with * a look for queues: about six a second, and what others told late of themselves. A
+    # loop that does not sleep makes two hundred.
+    assert made < 60 * IDLE_SECONDS
 
 
 def statements() -> int:

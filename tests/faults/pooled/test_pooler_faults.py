@@ -126,15 +126,13 @@ def advisory_locks() -> list[tuple[object, ...]]:
 def test_housekeeping_by_two_workers_is_done_once_and_outlives_one(
     launch: Launch, effects: Effects, pooler: PgBouncer, recovery: Recovery
 ) -> None:
-    """C69: promote, reap and prune through the pooler, one worker killed meanwhile; no advisory lock at any time."""
+    """C69: promote, reap and prune through the pooler, one worker killed meanwhile; no advisory lock stays."""
     scheduled = JobFactory.create_batch(200, status=Status.SCHEDULED, run_after=ahead(6))
     expired = JobFactory.create_batch(200, status=Status.RUNNING, worker_id="gone", attempts=1, expired=True)
     old = JobFactory.create_batch(200, status=Status.DONE, finished_at=ago(3600))
     one, other = (launch("--processes", "1", RETENTION_DONE_SECONDS=1800) for _ in range(2))
-    found: list[tuple[object, ...]] = []
 
     def some_reaped() -> bool:
-        found.extend(advisory_locks())
         return Attempt.objects.filter(outcome=Outcome.LEASE_EXPIRED).exists()
 
     until(some_reaped, within=15, what="the first reap")
@@ -142,7 +140,6 @@ def test_housekeeping_by_two_workers_is_done_once_and_outlives_one(
     killed = monotonic()
 
     def all_done() -> bool:
-        found.extend(advisory_locks())
         keys = [job.pk for job in (*scheduled, *expired)]
         return Job.objects.filter(pk__in=keys, status=Status.DONE).count() == len(keys)
 
@@ -151,7 +148,8 @@ def test_housekeeping_by_two_workers_is_done_once_and_outlives_one(
     until(lambda: not Job.objects.filter(pk__in=[job.pk for job in old]).exists(), within=35, what="all pruned")
     reaps = Attempt.objects.filter(worker_id="gone").values_list("job_id", flat=True)
     assert sorted(reaps) == sorted(job.pk for job in expired), "each was reaped once"
-    assert found == []
+    # Budgets take one for a transaction; one of a session would stay with its pooled connection.
+    until(lambda: not advisory_locks(), within=10, what="a moment without any advisory lock")
     assert pooler.left_set(database()) == []
 
 
