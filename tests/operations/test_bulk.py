@@ -143,6 +143,7 @@ def test_a_hundred_thousand_rows_are_retried_within_ten_seconds_in_bounded_memor
     assert seconds < 10
 
 
+@pytest.mark.faults
 @pytest.mark.django_db
 def test_memory_does_not_grow_with_the_rows_beyond_their_ids() -> None:
     insert_dead("a", 20_000)

@@ -93,6 +93,7 @@ def test_a_child_killed_between_the_send_and_the_settle_sends_the_same_message_a
     assert Attempt.objects.get(job_id=job.pk).outcome == Outcome.CRASHED
 
 
+@pytest.mark.faults
 def test_no_more_requests_at_a_time_than_one_host_is_to_get(launch: Launch, target: Receiver) -> None:
     """Two workers with eight slots between them, and two turns: the others wait, uncharged."""
     lock, going, most = threading.Lock(), [0], [0]

@@ -55,6 +55,7 @@ def fired(name: str, within: float = 40) -> None:
     until(lambda: Incident.objects.filter(rule=name, state=Incident.State.FIRING).exists(), within=within, what=name)
 
 
+@pytest.mark.faults
 @pytest.mark.parametrize(
     ("name", "rules", "options"),
     [

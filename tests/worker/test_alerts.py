@@ -92,6 +92,7 @@ def test_the_alert_about_a_backlog_does_not_wait_behind_it(watching: Any, enqueu
     assert Job.objects.filter(status=Status.PENDING, queue="default").count() == 1_000
 
 
+@pytest.mark.faults
 def test_a_message_that_is_not_accepted_comes_again_and_is_told_once(
     watching: Any, enqueue: Enqueue, server: Receiver
 ) -> None:

@@ -3,6 +3,8 @@
 from datetime import timedelta
 from decimal import Decimal
 
+import pytest
+
 from jobqueue import operations
 from jobqueue.models import Attempt, Cost, Job
 from jobqueue.outcomes import Outcome
@@ -48,6 +50,7 @@ def test_a_kill_of_the_whole_worker_loses_the_last_second_at_most(
     assert done.open_costs is None
 
 
+@pytest.mark.faults
 def test_a_stuck_job_that_a_person_releases_has_cost_what_it_had(
     launch: Launch, enqueue: Enqueue, wait_for: WaitFor, effects: Effects
 ) -> None:
@@ -90,6 +93,7 @@ def test_a_result_tells_its_costs_by_component(launch: Launch, enqueue: Enqueue,
     assert worker.log.count("costs in results") == 1
 
 
+@pytest.mark.faults
 def test_what_could_not_be_written_for_a_lock_is_written_at_a_later_beat(
     launch: Launch, enqueue: Enqueue, effects: Effects, second_connection: SecondConnection
 ) -> None:

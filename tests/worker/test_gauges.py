@@ -5,6 +5,7 @@ import signal
 from datetime import timedelta
 from typing import Any
 
+import pytest
 from django.db.models import Sum
 
 from jobqueue.models import Counter, Worker
@@ -99,6 +100,7 @@ def test_a_worker_that_stops_writes_down_what_was_counted(
     assert not Worker.objects.exists()
 
 
+@pytest.mark.faults
 def test_counts_outlast_an_outage_and_none_is_doubled(
     launch: Launch, enqueue: Enqueue, wait_for: WaitFor, proxy: Forwarder, through_proxy: dict[str, str]
 ) -> None:

@@ -163,6 +163,7 @@ def test_a_worker_busy_with_long_jobs_stays_green(
     assert Job.objects.get(pk=job.pk).status == Status.RUNNING
 
 
+@pytest.mark.faults
 def test_a_worker_that_waits_for_the_next_poll_stays_green(monitored: Launch, enqueue: Enqueue) -> None:
     worker = monitored(POLL_SECONDS=60)
     until(lambda: get(worker, "/health/ready").status == 200)
@@ -170,6 +171,7 @@ def test_a_worker_that_waits_for_the_next_poll_stays_green(monitored: Launch, en
     holds_for(BOUND + 2, lambda: get(worker, "/health/ready").status == 200)
 
 
+@pytest.mark.faults
 def test_a_blocked_claim_connection_turns_red(
     monitored: Launch,
     enqueue: Enqueue,
@@ -190,6 +192,7 @@ def test_a_blocked_claim_connection_turns_red(
     until(lambda: get(worker, "/health/ready").status == 200, within=20)
 
 
+@pytest.mark.faults
 def test_with_its_database_away_a_worker_lives_and_its_own_metrics_are_there(
     monitored: Launch, proxy: Forwarder, through_proxy: dict[str, str]
 ) -> None:
@@ -208,6 +211,7 @@ def test_with_its_database_away_a_worker_lives_and_its_own_metrics_are_there(
     assert get(worker, "/health/live").status == 200
 
 
+@pytest.mark.faults
 def test_a_stopping_worker_lives_and_is_not_ready(monitored: Launch, enqueue: Enqueue, effects: Effects) -> None:
     worker = monitored()
     enqueue("mark", seconds=4)

@@ -51,6 +51,7 @@ def test_a_pause_stops_a_busy_worker_after_the_job_it_has(launch: Launch, enqueu
     holds_for(1.0, lambda: Job.objects.get(pk=waiting.pk).status == Status.PENDING, what="the paused job waits")
 
 
+@pytest.mark.faults
 def test_a_pause_that_runs_out_needs_nobody(launch: Launch, enqueue: Enqueue, wait_for: WaitFor) -> None:
     operations.pause_queue("*", actor="test", until=timezone.now() + timedelta(seconds=6))
     job = enqueue("ok")

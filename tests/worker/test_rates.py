@@ -56,6 +56,7 @@ def test_a_good_run_is_charged_what_it_used(
     assert done.cost_total == done.cost_last == sum(charged().values()) > Decimal("0.001") + 2 * Decimal(str(cpu))
 
 
+@pytest.mark.faults
 @pytest.mark.parametrize(
     ("how", "outcome"), [("fail", Outcome.FAILED), ("hang", Outcome.DEADLINE), ("die", Outcome.CRASHED)]
 )
@@ -126,6 +127,7 @@ def test_what_is_charged_by_rate_and_what_is_not(launch: Launch, enqueue: Enqueu
     assert [job.cost_total for job in (free, reported, alias, other, unknown)] == [0, 7, 1, Decimal("0.5"), 1]
 
 
+@pytest.mark.faults
 def test_of_a_worker_that_is_killed_the_last_second_is_not_charged(
     launch: Launch, enqueue: Enqueue, wait_for: WaitFor, effects: Effects
 ) -> None:

@@ -73,6 +73,7 @@ def test_new_code_is_run_once_what_runs_has_ended(
     assert answer() == "changed"
 
 
+@pytest.mark.faults
 def test_what_does_not_end_in_time_is_given_back_to_the_next_worker(
     launch: Launch, app: App, enqueue: Enqueue, wait_for: WaitFor, effects: Effects
 ) -> None:
@@ -88,6 +89,7 @@ def test_what_does_not_end_in_time_is_given_back_to_the_next_worker(
     assert (done.attempts, done.interruptions) == (1, 1)
 
 
+@pytest.mark.faults
 def test_code_that_is_broken_is_waited_for(launch: Launch, app: App, answer: Callable[[], str]) -> None:
     """C164: broken handlers fail only their own jobs, a broken app stops the worker; with the next change both work."""
     worker = launch("--reload", "--processes", "1", env=app.env)

@@ -2,8 +2,6 @@
 
 import random
 
-import pytest
-
 from jobqueue.models import Attempt
 from tests.faults.measured import Recovery
 from tests.faults.servers import PrivateServer
@@ -21,7 +19,6 @@ END = "SELECT pid, pg_terminate_backend(pid) FROM pg_stat_activity WHERE applica
 OPEN = "SELECT pid FROM pg_stat_activity WHERE application_name LIKE %s AND pid <> ALL (%s)"
 
 
-@pytest.mark.short
 def test_ended_connections_of_every_kind_come_back_and_no_job_is_lost(
     server: PrivateServer, launch: Launch, effects: Effects, recovery: Recovery
 ) -> None:
