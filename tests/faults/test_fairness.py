@@ -105,7 +105,6 @@ def test_a_load_leaves_reserved_and_common_slots_to_the_others(
     Job.objects.filter(queue="bulk", status=Status.PENDING).delete()
 
 
-@pytest.mark.short
 def test_a_key_that_waits_holds_nothing_but_itself(
     launch: Launch, enqueue: Enqueue, wait_for: WaitFor, status: StatusOf
 ) -> None:

@@ -141,7 +141,6 @@ def watching_others(effects: Effects, ids: set[int]) -> Iterator[None]:
     assert sorted(starts) == sorted(ids)
 
 
-@pytest.mark.short
 def test_the_jobs_of_killed_children_are_closed_and_tried_again(
     launch: Launch, enqueue: Enqueue, effects: Effects, recovery: Recovery
 ) -> None:
