@@ -22,7 +22,7 @@ from jobqueue.ops import health
 from jobqueue.ops.bearers import bearer_token, is_token
 
 PERMISSION: Final = "jobqueue.view_job"
-COSTS_PERMISSION: Final = "jobqueue.view_costs"
+COSTS_PERMISSION: Final = "jobqueue.view_cost"
 
 
 class Viewer(NamedTuple):

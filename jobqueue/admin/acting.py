@@ -149,7 +149,7 @@ class ActingAdmin(ReadOnlyAdmin):
             "checkbox": helpers.ACTION_CHECKBOX_NAME,
             "refusals": sorted(run.refused.items(), key=lambda item: -item[1]),
             "sample": [(job_url(job_id), job_id, why) for job_id, why in run.some],
-            "audit": user_of(request).has_perm("jobqueue.view_action"),
+            "audit": user_of(request).has_perm("jobqueue.view_audit"),
         }
         return TemplateResponse(request, "admin/jobqueue/run.html", context)
 

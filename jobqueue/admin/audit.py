@@ -28,7 +28,7 @@ SHOWN: Final = 200
 class ActionAdmin(ReadOnlyAdmin):
     """What people did, newest first."""
 
-    view_permission = "jobqueue.view_action"
+    view_permission = "jobqueue.view_audit"
     list_display = ("time", "actor", "action", "jobs", "subject", "reason")
     fields = ("time", "actor", "action", "reason", "subject", "jobs", "targets", "details")
     readonly_fields = fields

@@ -80,7 +80,7 @@ BAR_PIXELS: Final = 240
 class CostAdmin(ReadOnlyAdmin):
     """One page of sums; the single rows are folded away by maintenance and have no page."""
 
-    view_permission = "jobqueue.view_costs"
+    view_permission = "jobqueue.view_cost"
 
     def get_urls(self) -> list[Any]:
         """Return the addresses: there are no rows to add, change or delete."""

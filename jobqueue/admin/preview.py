@@ -92,7 +92,7 @@ def preview(request: HttpRequest, queryset: QuerySet[Job], *, costs: bool) -> Pr
         counted = read_within(using, lambda: count_up_to(queryset, COUNT_CAP + 1), COUNT_LIMIT)
         return Preview(jobs=min(counted or 0, COUNT_CAP), capped=True, newest=newest, moment=moment)
     estimate = None
-    if costs and user_of(request).has_perm("jobqueue.view_costs"):
+    if costs and user_of(request).has_perm("jobqueue.view_cost"):
         jobs = {row.job_type: row.jobs for row in types}
         estimate = read_within(using, lambda: estimated_costs(jobs, using=using), COST_LIMIT)
     total = sum(row.jobs for row in types)

@@ -6,9 +6,12 @@ from .attempt import Attempt
 from .budget import Budget
 from .console import DeadLetter, StuckJob
 from .figures import Cost, Counter, Stat
+from .group import GroupNote
 from .host import Host
 from .job import Job
+from .order import Order
 from .queue import Queue
+from .release import Release
 from .worker import Worker
 
 __all__ = [
@@ -19,10 +22,13 @@ __all__ = [
     "Cost",
     "Counter",
     "DeadLetter",
+    "GroupNote",
     "Host",
     "Incident",
     "Job",
+    "Order",
     "Queue",
+    "Release",
     "Stat",
     "StuckJob",
     "Tick",

@@ -23,10 +23,14 @@ class Action(models.Model):
     # Of an edit {"payload": {"from": …, "to": …}}, of a clone {"of": id, "clone": id}; as secret as the payloads are.
     detail = ReadableJSONField(_("detail"), null=True, blank=True)
 
+    refused = models.BooleanField(_("refused"), db_default=False, help_text=_("Asked for without the permission."))
+    address = models.TextField(_("address"), blank=True, db_default="", help_text=_("Where a request came from."))
+
     class Meta:
         verbose_name = _("action")
         verbose_name_plural = _("actions")
-        default_permissions = ("view",)
+        default_permissions = ()
+        permissions = [("view_audit", _("Can view the audit"))]
         indexes = [GinIndex(fields=["job_ids"], name="jobqueue_action_jobs")]
 
     def __str__(self) -> str:

@@ -77,7 +77,7 @@ class Job(models.Model):
             ("discard_job", _("Can discard dead letters")),
             ("cancel_job", _("Can cancel jobs")),
             ("release_job", _("Can release stuck jobs")),
-            ("view_costs", _("Can view costs")),
+            ("view_cost", _("Can view costs")),
             ("view_payload", _("Can see hidden values of payloads")),
             ("edit_payload", _("Can edit payloads")),
         ]

@@ -38,6 +38,7 @@ class Worker(models.Model):
         verbose_name = _("worker")
         verbose_name_plural = _("workers")
         default_permissions = ("view",)
+        permissions = [("manage_worker", _("Can drain and stop workers"))]
 
     def __str__(self) -> str:
         return self.worker_id

@@ -10,7 +10,7 @@ from django.urls import reverse
 from jobqueue.models import Job
 
 VERBS = ("retry", "discard", "cancel", "release")
-ALL = ("view_job", "view_worker", "view_action", "view_costs", *(f"{verb}_job" for verb in VERBS))
+ALL = ("view_job", "view_worker", "view_audit", "view_cost", *(f"{verb}_job" for verb in VERBS))
 
 JOBS = "admin:jobqueue_job_changelist"
 DEAD = "admin:jobqueue_deadletter_changelist"

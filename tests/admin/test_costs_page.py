@@ -38,7 +38,7 @@ BUDGET = {"amount": "10", "unit": "USD", "per": "day"}
 
 @pytest.fixture
 def accountant(client_of: ClientOf) -> Client:
-    return client_of("view_costs", username="anna")
+    return client_of("view_cost", username="anna")
 
 
 def page(client: Client, **query: str) -> Any:
@@ -198,8 +198,8 @@ def test_the_costliest_jobs_lead_to_their_pages_for_those_who_may_see_jobs(clien
     dear = JobFactory.create(status=Status.DONE, cost_total="9.25", job_type="dear", owner="<anna>")
     link = reverse("admin:jobqueue_job_change", args=[dear.pk])
 
-    seen = page(client_of("view_costs", "view_job", username="both"))
-    unseen = page(client_of("view_costs", username="costs"))
+    seen = page(client_of("view_cost", "view_job", username="both"))
+    unseen = page(client_of("view_cost", username="costs"))
 
     assert seen.context["costliest"][0]["id"] == str(dear.pk)
     assert link in seen.content.decode()
@@ -237,7 +237,7 @@ def test_the_page_and_its_files_need_the_permission(
     stranger = client_of("view_job", username="stranger")
     for url in (URL, CSV):
         assert client.get(url).status_code == 302
-        assert client_of("view_costs", username=url).get(url).status_code == 200
+        assert client_of("view_cost", username=url).get(url).status_code == 200
         with caplog.at_level(logging.WARNING):
             assert stranger.get(url).status_code == 403
         assert url in caplog.text
@@ -340,7 +340,7 @@ def test_the_page_reads_the_same_for_many_rows(accountant: Client, settings: Any
 def test_what_cannot_be_read_is_unknown_and_the_rest_stands(
     client_of: ClientOf, open_connection: Callable[[], SecondConnection]
 ) -> None:
-    accountant, other = client_of("view_costs"), open_connection()
+    accountant, other = client_of("view_cost"), open_connection()
     JobFactory.create(status=Status.DONE, cost_total="4")
     other.execute("BEGIN")
     other.execute("LOCK TABLE jobqueue_cost IN ACCESS EXCLUSIVE MODE")

@@ -157,7 +157,7 @@ def test_costs_are_for_whoever_may_see_them_and_for_a_retry(
     client_of: Callable[..., Client], verb: str, shown: bool
 ) -> None:
     dead(1)
-    permissions = ("view_job", "retry_job", "discard_job", *(["view_costs"] if shown else []))
+    permissions = ("view_job", "retry_job", "discard_job", *(["view_cost"] if shown else []))
 
     assert "Estimated cost" not in ask(client_of(*permissions), verb=verb)
 

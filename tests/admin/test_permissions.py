@@ -22,9 +22,9 @@ PAGES = {
     JOBS: "view_job",
     DEAD: "view_job",
     STUCK: "view_job",
-    COSTS: "view_costs",
+    COSTS: "view_cost",
     WORKERS: "view_worker",
-    ACTIONS: "view_action",
+    ACTIONS: "view_audit",
 }
 
 # Verb: the list that offers it, the job it is for, the status after.

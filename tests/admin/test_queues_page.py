@@ -105,7 +105,7 @@ def test_the_page_needs_a_permission(client: Client, client_of: ClientOf, caplog
     assert client_of("view_job", username="reader").get(QUEUES).status_code == 200
     assert client_of(MANAGE, username="keeper").get(QUEUES).status_code == 200
     with caplog.at_level(logging.WARNING):
-        assert client_of("view_costs", username="other").get(QUEUES).status_code == 403
+        assert client_of("view_cost", username="other").get(QUEUES).status_code == 403
     assert QUEUES in caplog.text
 
 

@@ -88,7 +88,7 @@ def test_the_audit_shows_both_payloads_with_their_secrets_hidden(editor: Client,
     job = dead()
     editor.post(url(job, "edit"), edited(job, confirmed=1))
 
-    page = client_of("view_action", username="auditor").get(
+    page = client_of("view_audit", username="auditor").get(
         reverse("admin:jobqueue_action_change", args=[Action.objects.get().pk])
     )
 
@@ -269,7 +269,7 @@ def test_a_job_that_cannot_be_cloned_says_why(operator: Client) -> None:
 
 
 def test_the_pages_of_the_repair_have_no_live_node(client_of: ClientOf) -> None:
-    client = client_of(*EDITOR, "view_payload", "view_action")
+    client = client_of(*EDITOR, "view_payload", "view_audit")
     job = dead(payload={EVIL: EVIL, "password": EVIL}, last_error=f"{EVIL} token={EVIL}", queue=EVIL, owner=EVIL)
     form = edited(job, '{"password": "***", "<img src=x onerror=1>": "</textarea><script>1</script>"}', reason=EVIL)
 

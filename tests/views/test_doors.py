@@ -77,7 +77,7 @@ def test_staff_that_may_see_jobs_is_let_in(login: Login, page: str) -> None:
 
 @pytest.mark.parametrize("page", PAGES)
 @pytest.mark.parametrize(
-    ("codenames", "is_staff"), [((), True), (("view_costs", "view_worker"), True), (("view_job",), False)]
+    ("codenames", "is_staff"), [((), True), (("view_cost", "view_worker"), True), (("view_job",), False)]
 )
 def test_others_are_not(login: Login, page: str, codenames: tuple[str, ...], is_staff: bool) -> None:
     answer = login(*codenames, is_staff=is_staff).get(page)
@@ -157,7 +157,7 @@ def test_costs_are_for_those_who_may_see_costs(login: Login) -> None:
 
 
 @pytest.mark.django_db
-@pytest.mark.parametrize(("codenames", "shown"), [(("view_job",), False), (("view_job", "view_costs"), True)])
+@pytest.mark.parametrize(("codenames", "shown"), [(("view_job",), False), (("view_job", "view_cost"), True)])
 def test_so_are_their_metrics(login: Login, codenames: tuple[str, ...], shown: bool) -> None:
     text = login(*codenames).get("/jobqueue/metrics").content.decode()
 
@@ -167,7 +167,7 @@ def test_so_are_their_metrics(login: Login, codenames: tuple[str, ...], shown: b
 
 @pytest.mark.django_db
 def test_who_may_see_costs_sees_them(login: Login) -> None:
-    answer = login("view_job", "view_costs").get("/jobqueue/ops").json()
+    answer = login("view_job", "view_cost").get("/jobqueue/ops").json()
 
     assert answer["cost_1h_usd"] == "0"
     assert "hidden" not in answer
