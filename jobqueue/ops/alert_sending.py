@@ -24,7 +24,6 @@ from jobqueue.exceptions import ConfigurationError, JobQueueError
 from jobqueue.internal import INTERNAL_QUEUE
 from jobqueue.models import Incident
 from jobqueue.models.expressions import StatementTimestamp
-from jobqueue.outbox.messages import MISSING, new_message
 
 from .alert_messages import RESOLVED, AlertMessage, untold_messages
 
@@ -47,6 +46,8 @@ def has_targets() -> bool:
 
 def deliverable(hook: Any) -> None:
     """Raise JobQueueError where a webhook of ALERT_WEBHOOKS could never be sent: its address, its secret, the extra."""
+    from jobqueue.outbox.messages import MISSING, new_message  # noqa: PLC0415 - late, see outbox/__init__.py
+
     if find_spec("httpx") is None or find_spec("standardwebhooks") is None:
         raise ConfigurationError(MISSING)
     new_message(hook["url"], RESOLVED, {}, secret=hook["secret"])

@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from statistics import fmean
+from math import fsum
 from typing import Any, Final, Literal
 
 from django.db import connections, router
@@ -21,7 +21,12 @@ from jobqueue.models import Counter, Worker
 
 Aggregate = Literal["min", "max", "sum", "avg"]
 
-_AGGREGATES: Final[Mapping[str, Callable[[list[float]], float]]] = {"min": min, "max": max, "sum": sum, "avg": fmean}
+
+def _mean(values: list[float]) -> float:
+    return fsum(values) / len(values)
+
+
+_AGGREGATES: Final[Mapping[str, Callable[[list[float]], float]]] = {"min": min, "max": max, "sum": sum, "avg": _mean}
 
 
 @dataclass(frozen=True, slots=True)
