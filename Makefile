@@ -12,8 +12,11 @@ WITH_POSTGRES := $(PY) -m project.postgres run
 # What imports the settings but asks no database must not start one.
 WITHOUT_POSTGRES := DATABASE_URL=postgresql://nobody@127.0.0.1/none
 
+# Tests of workers mostly wait, so two files run at a time, each process with a database of its own. A file stays whole.
+SIDE_BY_SIDE := -n 2 --dist loadfile
+
 .DEFAULT_GOAL := help
-.PHONY: help venv test lint types contracts format demo bench test-faults mutate soak test-smoke-313 clean
+.PHONY: help venv test lint types contracts format demo bench test-browser screenshots test-faults mutate soak test-smoke-313 clean
 
 help:  ## Show these lines
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -28,7 +31,7 @@ $(INSTALLED): requirements.txt
 
 # pytest comes last, so that its closing line is the last one.
 test: lint types contracts test-smoke-313  ## Run everything: lint, types, contracts, smoke tests on Python 3.13, all tests
-	@$(WITH_POSTGRES) $(PY) -m pytest -m "(not faults or short) and not bench" $(PYTEST_ARGS)
+	@$(WITH_POSTGRES) $(PY) -m pytest -m "(not faults or short) and not bench and not walk" $(SIDE_BY_SIDE) $(PYTEST_ARGS)
 
 lint: venv  ## Check style
 	@.venv/bin/ruff check .
@@ -49,6 +52,12 @@ demo: venv  ## Run the example project on real documents until stopped, or for D
 
 bench: venv  ## Measure, and compare with the bars; other runs by BENCH="drain --json"
 	@$(WITH_POSTGRES) $(PY) -m benchmarks $(or $(BENCH),check engine)
+
+test-browser: venv  ## Walk every page of the console in a real Chromium, in every theme and size (10 minutes)
+	@$(WITH_POSTGRES) $(PY) -m pytest tests/browser -m browser $(PYTEST_ARGS)
+
+screenshots: venv  ## Take the pictures of docs/images anew
+	@SCREENSHOTS=docs/images $(WITH_POSTGRES) $(PY) -m pytest tests/browser/test_walk.py -m walk -k "accessible and light" $(PYTEST_ARGS)
 
 # A scenario may take minutes, so a hanging one is given longer than a test of `make test`.
 test-faults: venv  ## Run the fault suite (45 minutes), and write what it measured to docs/faults.md
@@ -76,7 +85,7 @@ smoke-313: $(INSTALLED_313)
 
 $(INSTALLED_313): requirements.txt
 	$(PYTHON_313) -m venv .venv313
-	@sed -e '/^# Lint/,$$d' -e '/^Django==/d' requirements.txt > .venv313/requirements.txt
+	@sed -e '/^# Lint/,$$d' -e '/^Django==/d' -e '/^django-tasks==/d' requirements.txt > .venv313/requirements.txt
 	.venv313/bin/python $(PIP) --upgrade -r .venv313/requirements.txt 'Django>=6,<7'
 	@touch $@
 

@@ -79,11 +79,14 @@ class JobQueueSettings:
     # Not shown by repr(): the address of a chat's hook is all that one needs to write there.
     ALERT_WEBHOOKS: tuple[str | Mapping[str, Any], ...] = field(default=(), repr=False)
     ALERT_LINK: str | None = None
+    LOG_LINK: str | None = None  # an address with {job_id} and the like
+    RELEASE: str = ""  # of the project, for the marks of deploys on charts
     DATABASE: str | None = None  # None: where the router sends jobs
     UNKNOWN_TYPE_RETRY_SECONDS: float = 5
     UNKNOWN_TYPE_DEAD_SECONDS: float = 600
     OPS_TOKEN: str | None = field(default=None, repr=False)  # of a bearer; None: staff only
     HEALTH_OPEN: bool = False
+    ADDRESS_HEADER: str | None = None  # None: who connects is who asks
     READY_CLAIM_SECONDS: float = 60
     READY_NEEDS_WORKER: bool = False
     TRACING: bool = False

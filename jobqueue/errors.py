@@ -20,6 +20,7 @@ _FINGERPRINT_CHARS: Final = 2000
 
 # The frames between the executor and the handler are the same for every error and tell its reader nothing.
 _EXECUTOR_MODULES: Final = (
+    "jobqueue.backends",
     "jobqueue.children",
     "jobqueue.handlers",
     "jobqueue.registry",

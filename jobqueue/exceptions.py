@@ -113,12 +113,24 @@ class InvalidTransition(JobQueueError):
         self.job_id, self.status, self.wanted = job_id, status, wanted
 
 
+class UnknownWorker(JobQueueError, LookupError):
+    """There is no such worker, or no more: nothing was asked of it."""
+
+    def __init__(self, worker_id: str) -> None:
+        super().__init__(f"there is no worker {worker_id!r}")
+        self.worker_id = worker_id
+
+
 class InputLimitExceeded(JobQueueError):
     """Stored for a job whose payload is over one of its limits: it became a dead letter without being run."""
 
 
 class JobMemoryExceeded(JobQueueError):
     """Stored for a job that used more memory than its limit: its process was killed, it is a dead letter."""
+
+
+class JobKilled(JobQueueError):
+    """Stored for a job whose process a person had killed, from the console: charged, and tried again or dead."""
 
 
 class JobCrashed(JobQueueError):

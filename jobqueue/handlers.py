@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import update_wrapper
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
 from asgiref.sync import iscoroutinefunction
 from django.apps import apps
@@ -18,10 +18,12 @@ from .payloads import check_name
 from .rules import RULES, optional
 
 if TYPE_CHECKING:  # upward, for types only
+    from .children.context import Context
     from .managers import JobManager
     from .models import Job
 
 OnDeadline = Literal["retry", "dead"]
+OnError = Literal["retry", "dead"]
 
 _ON_DEADLINE: Final = ("retry", "dead")
 
@@ -61,11 +63,27 @@ class Policy:
         return cls(**{**values, **made})
 
 
+class RunObserver(Protocol):
+    """Told of every run of a handler, in its child: so a django.tasks task sends Django's own signals."""
+
+    def started(self, context: Context, payload: Mapping[str, Any]) -> None:
+        """Take note that the handler is about to be called."""
+
+    def awaits_success(self) -> bool:
+        """Tell whether the verdict on a good end is waited for; that on any other one is."""
+
+    def ended(self, context: Context, payload: Mapping[str, Any], status: int) -> None:
+        """Take note of the verdict, while the handler's exception is still being handled."""
+
+
 class Handler:
     """A job type with the function that does its work; calling it calls the function.
 
     ``priority``, ``max_attempts``, ``backoff`` and ``limits`` answer with the settings applied.
     """
+
+    #: Whoever is told of its runs besides the receivers of the signals.
+    observer: RunObserver | None = None
 
     def __init__(
         self,
@@ -131,6 +149,14 @@ class Handler:
         if known is None or known[0] is not settings:  # once for each JOBQUEUE: every run asks for them
             known = self._limits = settings, limits_for(self.name, self.declared_limits)
         return known[1]
+
+    def on_error(self, payload: Mapping[str, Any]) -> OnError:
+        """Return what follows an error of the function, while attempts are left."""
+        return "retry"
+
+    def bounded(self, payload: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return what the names in ``Limits.payload_fields`` stand for."""
+        return payload
 
     @property
     def path(self) -> str:

@@ -15,10 +15,12 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol
 
 from django.apps import apps
-from django.utils.module_loading import module_has_submodule
+from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
+from django.utils.module_loading import import_string, module_has_submodule
 
 from .errors import describe
 from .exceptions import HandlerImportError, UnknownJobType
@@ -36,11 +38,25 @@ class RegistryProblem(NamedTuple):
     text: str
 
 
+class TaskSource(Protocol):
+    """What knows the tasks of django.tasks: jobqueue.backends registers itself when it is imported."""
+
+    def find(self, job_type: str, payload: Mapping[str, Any]) -> Handler | None:
+        """Import the task that a payload names, None where it names none. Raises HandlerImportError."""
+
+    def fallback(self) -> Policy:
+        """Return the policy of tasks that no module has declared yet."""
+
+    def ended(self, job_id: int, error_class: str, error_text: str) -> None:
+        """Send the signal of a task whose own process was killed."""
+
+
 class Registry:
     """The handlers of the project by job type, found at first use."""
 
     def __init__(self) -> None:
         self._handlers: dict[str, Handler] = {}
+        self._tasks: dict[str, Handler] = {}
         self._aliases: dict[str, str] = {}
         self._problems: list[RegistryProblem] = []
         self._withdrawn: dict[str, str] = {}
@@ -48,6 +64,8 @@ class Registry:
         self._loading = self._loaded = False
         #: The text of the error by the module that could not be imported.
         self.failed: dict[str, str] = {}
+        #: Where a task is found that is in no module imported so far.
+        self.task_source: TaskSource | None = None
         #: In a process that runs no code of the project, the worker's supervisor: what another one knows of the types.
         self.told: PolicyTable | None = None
 
@@ -61,6 +79,24 @@ class Registry:
         for alias in handler.aliases:
             if self._aliases.setdefault(alias, handler.name) != handler.name:
                 self._report_duplicate(alias, f"is an alias of {self._aliases[alias]} and of {handler.name}")
+
+    def add_task(self, handler: Handler) -> None:
+        """Register what runs a django.tasks task; the same path again replaces it."""
+        self._tasks[handler.name] = handler
+
+    def find_known(self, job_type: str) -> Handler | None:
+        """Return the handler of a job type or alias if it is known by now; imports nothing."""
+        return self._find(job_type)
+
+    def resolve(self, job_type: str, payload: Mapping[str, Any]) -> Handler:
+        """Return the handler of one job: as get(), and a task is imported by the path that its payload names."""
+        try:
+            return self.get(job_type)
+        except UnknownJobType:
+            handler = self.task_source.find(job_type, payload) if self.task_source is not None else None
+            if handler is None:
+                raise
+            return handler
 
     def _report_duplicate(self, name: str, text: str) -> None:
         problem = RegistryProblem("duplicate", name, f"job type {name!r} {text}")
@@ -82,7 +118,7 @@ class Registry:
 
     def _find(self, job_type: str) -> Handler | None:
         handlers = self._handlers
-        return handlers.get(job_type) or handlers.get(self._aliases.get(job_type, ""))
+        return handlers.get(job_type) or handlers.get(self._aliases.get(job_type, "")) or self._tasks.get(job_type)
 
     def _unknown(self, job_type: str) -> Exception:
         return unknown_type(job_type, self._withdrawn, self.failed)
@@ -95,7 +131,8 @@ class Registry:
     def __iter__(self) -> Iterator[Handler]:
         """Iterate over all handlers by name."""
         self.load()
-        return iter([self._handlers[name] for name in sorted(self._handlers)])
+        known = self._tasks | self._handlers
+        return iter([known[name] for name in sorted(known)])
 
     def names(self) -> list[str]:
         """Return all job types, sorted, without aliases."""
@@ -114,6 +151,10 @@ class Registry:
             for alias, name in sorted(self._aliases.items())
             if alias in self._handlers
         ]
+        clashes += [
+            RegistryProblem("duplicate", name, f"job type {name!r} is declared, and is the path of a task")
+            for name in sorted(self._tasks.keys() & {*self._handlers, *self._aliases})
+        ]
         broken = [RegistryProblem("import", module, text) for module, text in sorted(self.failed.items())]
         return self._problems + clashes + broken
 
@@ -123,6 +164,7 @@ class Registry:
             "policies": [handler.policy().to_json() for handler in self],
             "withdrawn": dict(self._withdrawn),
             "failed": dict(self.failed),
+            "fallback": None if self.task_source is None else self.task_source.fallback().to_json(),
         }
 
     def load(self) -> None:
@@ -145,6 +187,8 @@ class Registry:
             for config in apps.get_app_configs():
                 if config.module is not None and module_has_submodule(config.module, "jobs"):
                     self._import(f"{config.name}.jobs")
+            for module in _task_modules():
+                self._import(module)
             self._loaded = True
         finally:
             self._loading = False
@@ -157,12 +201,33 @@ class Registry:
             self._withdraw(module)
 
     def _withdraw(self, module: str) -> None:
+        for name in [name for name, handler in self._tasks.items() if handler.path.rpartition(".")[0] == module]:
+            del self._tasks[name]
+            self._withdrawn[name] = module
         names = [name for name, handler in self._handlers.items() if handler.func.__module__ == module]
         for name in names:
             for alias in self._handlers.pop(name).aliases:
                 self._aliases.pop(alias, None)
                 names = [*names, alias]
         self._withdrawn.update(dict.fromkeys([*names, *_declared_in(module)], module))
+
+
+def _task_modules() -> list[str]:
+    """Return the modules with tasks, where TASKS names our backend: ``tasks`` of every app, and those in OPTIONS.
+
+    The configuration of an app may name more, by job_modules(), as jobqueue.contrib.celery does.
+    """
+    modules: list[str] = [name for config in apps.get_app_configs() for name in getattr(config, "job_modules", list)()]
+    for params in getattr(settings, "TASKS", {}).values():
+        try:
+            backend = import_string(params.get("BACKEND", ""))
+        except (ImportError, ImproperlyConfigured):  # the tasks API says so itself
+            continue
+        if getattr(backend, "runs_as_jobs", False):
+            found = [config for config in apps.get_app_configs() if config.module is not None]
+            modules += [f"{config.name}.tasks" for config in found if module_has_submodule(config.module, "tasks")]
+            modules += params.get("OPTIONS", {}).get("modules", ())
+    return list(dict.fromkeys(modules))
 
 
 def _declared_in(module: str) -> list[str]:
@@ -182,19 +247,23 @@ def unknown_type(job_type: str, withdrawn: Mapping[str, str], failed: Mapping[st
         # Where the name was made by code, the usual form "app.action" still tells whose it is.
         app = job_type.partition(".")[0]
         module = next((path for path in failed if f".{path}".endswith(f".{app}.jobs")), None)
+        # A task is named by its path.
+        module = next((path for path in failed if job_type.startswith(f"{path}.")), module)
     if module is not None:
         return HandlerImportError(job_type, module, failed.get(module, ""))
     hint = f"these modules cannot be imported: {', '.join(sorted(failed))}" if failed else ""
     return UnknownJobType(job_type, hint)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class PolicyTable:
     """The policies of all job types, for a process that has not imported the handlers."""
 
     policies: Mapping[str, Policy]
     withdrawn: Mapping[str, str] = field(default_factory=dict)
     failed: Mapping[str, str] = field(default_factory=dict)
+    #: Of tasks that no module has declared: a child finds them by their path.
+    fallback: Policy | None = None
 
     def get(self, job_type: str) -> Policy:
         """Return the policy of a job type or alias; raises HandlerImportError or UnknownJobType as Registry.get()."""
@@ -202,6 +271,10 @@ class PolicyTable:
         if policy is None:
             raise unknown_type(job_type, self.withdrawn, self.failed)
         return policy
+
+    def learn(self, policy: Policy) -> None:
+        """Add a task that was found late."""
+        self.policies = {**self.policies, policy.name: policy}
 
     def home_queue(self, job_type: str) -> str | None:
         """Return the queue that a job type is declared for, None for one that is not known."""
@@ -221,7 +294,8 @@ def from_policies(table: Mapping[str, Any]) -> PolicyTable:
         for name in policy.aliases:
             known.setdefault(name, policy)
         known[policy.name] = policy
-    return PolicyTable(known, table["withdrawn"], table["failed"])
+    fallback = table.get("fallback")
+    return PolicyTable(known, table["withdrawn"], table["failed"], fallback and Policy.from_json(fallback))
 
 
 #: The project's handlers.

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 from decimal import Decimal, InvalidOperation
 from ipaddress import ip_network
+from string import Formatter
 from typing import Any, Final
 
 from .alert_targets import addresses, alert_rules, alert_webhooks, link
@@ -18,6 +19,9 @@ from .payloads import check_name
 Rule = Callable[[Any], Any]
 
 _DAY: Final = 86_400
+#: What LOG_LINK may name; filled in by jobqueue.admin.hints.
+LOG_FIELDS: Final = ("job_id", "job_type", "worker_id", "trace_id", "since", "until", "since_ms", "until_ms")
+_HEADER: Final = re.compile(r"[A-Za-z][A-Za-z0-9-]{0,62}")
 _ALLOWED: Final = re.compile(r"(?:\*\.)?[A-Za-z0-9_](?:[A-Za-z0-9_.-]*[A-Za-z0-9_])?")
 
 
@@ -66,11 +70,40 @@ def text(value: Any) -> str:
     return value
 
 
+def release(value: Any) -> str:
+    """Allow the name of a release, of 100 printable characters at most, or "" for none."""
+    if not isinstance(value, str) or len(value) > 100 or not value.isprintable():
+        raise ValueError("must be a string of 100 printable characters at most")
+    return value.strip()
+
+
 def token(value: Any) -> str:
     """Allow a text long enough not to be guessed, of characters that fit an HTTP header."""
     if not isinstance(value, str) or not re.fullmatch(r"[!-~]{16,}", value):
         raise ValueError("must be a string of 16 or more printable ASCII characters, without spaces")
     return value
+
+
+def header(value: Any) -> str:
+    """Allow the name of a header."""
+    if not isinstance(value, str) or not _HEADER.fullmatch(value):
+        msg = "must be the name of a header, X-Forwarded-For for example"
+        raise ValueError(msg)
+    return value
+
+
+def log_link(value: Any) -> str:
+    """Allow an absolute URL by http or https whose placeholders are those of LOG_FIELDS."""
+    address = link(value)
+    try:
+        fields = [part[1:] for part in Formatter().parse(address) if part[1] is not None]
+    except ValueError as error:
+        msg = f"cannot be filled in ({error}); a brace of its own is written twice"
+        raise ValueError(msg) from error
+    for name, form, conversion in fields:
+        if name not in LOG_FIELDS or form or conversion:
+            raise ValueError(f"knows {', '.join(f'{{{known}}}' for known in LOG_FIELDS)}, not {{{name}}}")
+    return address
 
 
 def texts(value: Any) -> tuple[str, ...]:
@@ -262,11 +295,14 @@ RULES: Final[Mapping[str, Rule]] = {
     "ALERT_EMAILS": addresses,
     "ALERT_WEBHOOKS": alert_webhooks,
     "ALERT_LINK": optional(link),
+    "LOG_LINK": optional(log_link),
+    "RELEASE": release,
     "DATABASE": optional(text),
     "UNKNOWN_TYPE_RETRY_SECONDS": number(0.1, 3600),
     "UNKNOWN_TYPE_DEAD_SECONDS": number(0, 30 * _DAY),
     "OPS_TOKEN": optional(token),
     "HEALTH_OPEN": flag,
+    "ADDRESS_HEADER": optional(header),
     "READY_CLAIM_SECONDS": number(5, _DAY),
     "READY_NEEDS_WORKER": flag,
     "TRACING": flag,

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import django
 import environ
 from django.core.management.utils import get_random_secret_key
 
@@ -20,17 +21,22 @@ INSTALLED_APPS = [
     "jobqueue",
     "project",
     "project.documents",
+    "django_htmx",
     "django.contrib.admin",
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.sessions",
     "django.contrib.messages",
+    "django.contrib.postgres",
     "django.contrib.staticfiles",
 ]
+if django.VERSION < (6, 0):  # where the tasks API is the backport's
+    INSTALLED_APPS.append("django_tasks")
 
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.locale.LocaleMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
@@ -69,7 +75,12 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 JOBQUEUE = jobqueue_settings(env.ENVIRON)
 
+# Tasks of django.tasks are jobs of the same queue; no QUEUES: any name.
+TASKS = {"default": {"BACKEND": "jobqueue.backends.JobQueueBackend", "QUEUES": []}}
+
 LANGUAGE_CODE = "en-us"
+# Those that jobqueue has catalogues for; the browser of whoever looks chooses.
+LANGUAGES = [("en", "English"), ("de", "Deutsch"), ("ko", "한국어")]
 USE_I18N = True
 USE_TZ = True
 TIME_ZONE = env.str("TIME_ZONE", default="UTC")

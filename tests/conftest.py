@@ -3,17 +3,19 @@
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import psycopg
 import pytest
 from django.conf import settings
 from django.db import connection
+from django.test.utils import setup_databases, teardown_databases
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
 from jobqueue.models import Attempt, Job, Worker
-from jobqueue.ops import snapshot
+from jobqueue.ops import months, snapshot
 from tests.connections import Listener, SecondConnection, Watcher, database_conninfo
 from tests.factories import AttemptFactory, JobFactory, WorkerFactory
 
@@ -24,6 +26,7 @@ ROOT = Path(__file__).resolve().parent.parent
 def no_shared_snapshot() -> None:
     """Have no test read the figures that another one shares."""
     snapshot.forget()
+    months.forget()
 
 
 @pytest.fixture(scope="session")
@@ -41,6 +44,23 @@ def django_db_modify_db_settings(request: pytest.FixtureRequest) -> Iterator[Non
         connection.settings_dict["TEST"]["NAME"] = free
         lock.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(free)))
         yield
+
+
+@pytest.fixture(scope="session")
+def django_db_setup(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
+    """Make the test database also where no test is marked as using it, but a fixture of a wider scope does.
+
+    pytest-django would have those run on the database that they were to leave alone.
+    """
+    database = connection.settings_dict
+    if database["NAME"] == database["TEST"]["NAME"]:
+        yield
+        return
+    with django_db_blocker.unblock():
+        made = setup_databases(verbosity=0, interactive=False, aliases={connection.alias})
+    yield
+    with django_db_blocker.unblock():
+        teardown_databases(made, verbosity=0)
 
 
 def _take(lock: "psycopg.Connection[tuple[bool]]", name: str) -> bool:

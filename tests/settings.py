@@ -7,6 +7,17 @@ from project.settings import INSTALLED_APPS
 
 INSTALLED_APPS = [*INSTALLED_APPS, "tests.probe", *env.list("PROBE_APPS", default=[])]  # noqa: F405
 
+TASKS = {
+    **TASKS,  # noqa: F405
+    "other": {
+        "BACKEND": "jobqueue.backends.JobQueueBackend",
+        "QUEUES": ["default", "slow"],
+        "OPTIONS": {"max_attempts": 2, "tasks": {"tests.backends.tasks.fails": {"max_attempts": 1}}},
+    },
+    "immediate": {"BACKEND": "jobqueue.backends.ImmediateBackend", "QUEUES": []},
+    "dummy": {"BACKEND": "jobqueue.backends.DummyBackend", "QUEUES": []},
+}
+
 if env.str("PROBE_AUTOCOMMIT", default="on") == "off":  # noqa: F405
     DATABASES["default"]["AUTOCOMMIT"] = False  # noqa: F405
 

@@ -8,12 +8,13 @@ steps that the page drives (running.py): it ends in a report however many jobs t
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from django.contrib import admin, messages
 from django.contrib.admin import helpers
 from django.contrib.admin.views.main import PAGE_VAR
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
 from django.template.response import TemplateResponse
 from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
@@ -23,6 +24,7 @@ from jobqueue.models import Job
 
 from .asking import ActForm, default_seconds
 from .base import ReadOnlyAdmin, job_url, user_of
+from .guarding import guarded
 from .preview import preview
 from .running import Run
 from .wording import span
@@ -33,6 +35,8 @@ if TYPE_CHECKING:
 SHOWN_REFUSALS: Final = 5
 #: What a list is filtered by where it shows one group of errors.
 GROUP_PARAMETERS: Final = ("fingerprint", "job_type__")
+#: With what a search holds its window while an action goes on.
+FLOORS: Final = ("id__gte", "finished_at__gte")
 
 
 class Verb(NamedTuple):
@@ -43,6 +47,8 @@ class Verb(NamedTuple):
     question: Any
     done: Callable[[int], str]
     danger: bool = False
+    #: Makes the arguments of `act` from what a run keeps for it (Run.more).
+    arguments: Callable[[dict[str, Any]], dict[str, Any]] = dict
 
 
 def _retried(jobs: int) -> str:
@@ -53,8 +59,20 @@ def _discarded(jobs: int) -> str:
     return ngettext("%d dead letter was discarded.", "%d dead letters were discarded.", jobs) % jobs
 
 
+def _edited(jobs: int) -> str:
+    return ngettext("%d job was edited.", "%d jobs were edited.", jobs) % jobs
+
+
+def _edit_arguments(more: dict[str, Any]) -> dict[str, Any]:
+    return more | {"edit": operations.FieldEdit.from_json(more["edit"])}
+
+
 def _cancelled(jobs: int) -> str:
     return ngettext("%d job was cancelled.", "%d jobs were cancelled.", jobs) % jobs
+
+
+def _marked_dead(jobs: int) -> str:
+    return ngettext("%d job was marked dead.", "%d jobs were marked dead.", jobs) % jobs
 
 
 def _released(jobs: int) -> str:
@@ -68,6 +86,19 @@ VERBS: Final[dict[str, Verb]] = {
     ),
     "cancel": Verb(operations.cancel, _("Cancel"), _("Cancel these jobs?"), _cancelled, danger=True),
     "release": Verb(operations.release, _("Release"), _("Give these stuck jobs back to the queue?"), _released),
+    "mark_dead": Verb(
+        operations.mark_dead, _("Mark dead"), _("Make dead letters of these stuck jobs?"), _marked_dead, danger=True
+    ),
+}
+#: Of these one is only taken on sets: it has to be told more than a button can.
+SET_VERBS: Final[dict[str, Verb]] = VERBS | {
+    "edit_field": Verb(
+        operations.edit_field,
+        _("Edit a field"),
+        _("Change one field in the payloads of these dead letters?"),
+        _edited,
+        arguments=_edit_arguments,
+    ),
 }
 
 
@@ -76,26 +107,30 @@ class ActingAdmin(ReadOnlyAdmin):
 
     verbs: tuple[str, ...] = ()
 
-    def has_retry_permission(self, request: HttpRequest) -> bool:
+    def has_retry_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         """Tell whether the user may put dead letters back."""
         return may(request, "retry")
 
-    def has_discard_permission(self, request: HttpRequest) -> bool:
+    def has_discard_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         """Tell whether the user may discard dead letters."""
         return may(request, "discard")
 
-    def has_cancel_permission(self, request: HttpRequest) -> bool:
+    def has_edit_field_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Tell whether the user may edit a field of many payloads, and put them back."""
+        return may(request, "edit_field") and may(request, "retry")
+
+    def has_cancel_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         """Tell whether the user may cancel jobs."""
         return may(request, "cancel")
 
-    def has_release_permission(self, request: HttpRequest) -> bool:
+    def has_release_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         """Tell whether the user may give stuck jobs back."""
         return may(request, "release")
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
         """Show the list; refuse an action that the user may not take, instead of quietly not taking it."""
         if request.method == "POST":
-            for name in {name for name in request.POST.getlist("action") if name in VERBS}:
+            for name in {name for name in request.POST.getlist("action") if name in SET_VERBS}:
                 operations.check_permission(user_of(request), name)
         return super().changelist_view(request, extra_context)
 
@@ -108,32 +143,44 @@ class ActingAdmin(ReadOnlyAdmin):
                 messages.error(
                     request, _("That page was out of date: nothing more was done. The audit tells what was.")
                 )
-                return _back_to_list(request)
+                return back_to_list(request)
             return self.go_on(request, run, queryset)
         options: dict[str, Any] = {}
         if "confirmed" in request.POST:
-            form = ActForm(name, request.POST, across=_is_across(request))
+            form = ActForm(name, request.POST, across=is_across(request))
             if not form.is_valid():
                 return self.ask(request, name, queryset, None if form.is_outdated else form)
-            if _is_across(request):
-                return self.go_on(request, form.run(name, user_of(request)), queryset)
+            if is_across(request):
+                run = form.run(name, user_of(request))
+                run.more = self.told(request, name)
+                return self.go_on(request, run, queryset)
             options = form.options()
-        elif VERBS[name].danger or _is_across(request):
+        elif SET_VERBS[name].danger or is_across(request):
             return self.ask(request, name, queryset, None)
         # Of rows that were ticked each is answered for, even if it has left the list meanwhile.
-        tell(request, name, VERBS[name].act(_ticked(request), actor=user_of(request), **options))
-        return _back_to_list(request)
+        tell(request, name, self.act_of(request, name)(ticked(request), actor=user_of(request), **options))
+        return back_to_list(request)
+
+    def act_of(self, request: HttpRequest, name: str, *, listed: bool = False) -> Callable[..., operations.Report]:
+        """Return the operation, held to what this admin shows to the user and allows; see guarding.py."""
+        return guarded(self, request, name, SET_VERBS[name].act, listed=listed)
+
+    def told(self, request: HttpRequest, name: str) -> dict[str, Any]:
+        """Return what else a run on the whole set is to be told; see Run.more."""
+        return {}
 
     def go_on(self, request: HttpRequest, run: Run, queryset: QuerySet[Job]) -> HttpResponse:
         """Do a step of a run; show how far it has come, or its report. What one step can do is told in the list."""
         if "stop" in request.POST:
             run.stopped = True
         else:
-            run.step(queryset, VERBS[run.verb].act, actor=user_of(request))
+            verb = SET_VERBS[run.verb]
+            act = self.act_of(request, run.verb, listed=True)
+            run.step(queryset, partial(act, **verb.arguments(run.more)), actor=user_of(request))
         if run.finished and run.steps == 1:
             _say(request, run.verb, run.changed, run.refusals, run.some)
-            return _back_to_list(request)
-        verb = VERBS[run.verb]
+            return back_to_list(request)
+        verb = SET_VERBS[run.verb]
         context = {
             **self.admin_site.each_context(request),
             "title": _title(run, verb),
@@ -143,12 +190,12 @@ class ActingAdmin(ReadOnlyAdmin):
             "run": run,
             "done": verb.done(run.changed),
             "work": span(run.work_seconds),
-            "address": f"?{_query(request)}",
-            "list_address": _list_address(request),
+            "address": f"?{query_of(request)}",
+            "list_address": list_address(request),
             "selected": request.POST.getlist(helpers.ACTION_CHECKBOX_NAME)[:1],
             "checkbox": helpers.ACTION_CHECKBOX_NAME,
-            "refusals": sorted(run.refused.items(), key=lambda item: -item[1]),
-            "sample": [(job_url(job_id), job_id, why) for job_id, why in run.some],
+            "refusals": [(why_not(why), jobs) for why, jobs in sorted(run.refused.items(), key=lambda item: -item[1])],
+            "sample": [(job_url(job_id), job_id, why_not(why)) for job_id, why in run.some],
             "audit": user_of(request).has_perm("jobqueue.view_audit"),
         }
         return TemplateResponse(request, "admin/jobqueue/run.html", context)
@@ -162,19 +209,19 @@ class ActingAdmin(ReadOnlyAdmin):
             "jobs": None if seen.capped else seen.jobs,
             "spread_seconds": default_seconds(seen.jobs),
         }
-        across = _is_across(request)
+        across = is_across(request)
         context = {
             **self.admin_site.each_context(request),
-            "title": VERBS[name].label,
+            "title": SET_VERBS[name].label,
             "opts": self.opts,
             "media": self.media,
-            "verb": VERBS[name],
+            "verb": SET_VERBS[name],
             "name": name,
             "form": ActForm(name, initial=initial, across=across) if form is None else form,
             "preview": seen,
             "across": across,
-            "address": f"?{_query(request)}",
-            "list_address": _list_address(request),
+            "address": f"?{query_of(request)}",
+            "list_address": list_address(request),
             # With all selected one id stands for the set: Django asks for one, and reads the set from the filters.
             "selected": request.POST.getlist(helpers.ACTION_CHECKBOX_NAME)[: 1 if across else None],
             "checkbox": helpers.ACTION_CHECKBOX_NAME,
@@ -182,30 +229,42 @@ class ActingAdmin(ReadOnlyAdmin):
         return TemplateResponse(request, "admin/jobqueue/confirm_action.html", context)
 
 
-def _is_across(request: HttpRequest) -> bool:
+def is_across(request: HttpRequest) -> bool:
+    """Tell whether the action is on all that match, not on the rows that were ticked."""
     return request.POST.get("select_across") == "1"
 
 
-def _ticked(request: HttpRequest) -> list[int]:
+def ticked(request: HttpRequest) -> list[int]:
+    """Return the ids of the rows that were ticked."""
     return [int(value) for value in request.POST.getlist(helpers.ACTION_CHECKBOX_NAME) if value.isdecimal()]
 
 
-def _back_to_list(request: HttpRequest) -> HttpResponse:
-    return HttpResponseRedirect(_list_address(request))
+def back_to_list(request: HttpRequest) -> HttpResponse:
+    """Go back to the list."""
+    return HttpResponseRedirect(list_address(request))
 
 
-def _list_address(request: HttpRequest) -> str:
+def list_address(request: HttpRequest) -> str:
     """Return the address of the list as it was filtered, but not of a group of errors that is dealt with."""
-    rest = _query(request, without=GROUP_PARAMETERS if "fingerprint" in request.META["QUERY_STRING"] else ())
+    without = GROUP_PARAMETERS if "fingerprint" in request.META["QUERY_STRING"] else ()
+    rest = _kept(request, (*without, *FLOORS)).urlencode()
     return f"{request.path}?{rest}" if rest else request.path
 
 
-def _query(request: HttpRequest, without: tuple[str, ...] = ()) -> str:
-    """Return the filters of a list; not the page, which may have no rows left after the first step."""
+def query_of(request: HttpRequest) -> str:
+    """Return the filters of a list with its search as of this moment: what a run takes does not move with the clock."""
+    rest = _kept(request, ())
+    for search in request.__dict__.get("_jobqueue_searches", {}).values():
+        search.fix(rest)
+    return rest.urlencode()
+
+
+def _kept(request: HttpRequest, without: tuple[str, ...]) -> QueryDict:
+    """Return the filters; not the page, which may have no rows left after the first step."""
     rest = request.GET.copy()
     for key in [key for key in rest if key == PAGE_VAR or key.startswith(without)]:
         del rest[key]
-    return rest.urlencode()
+    return rest
 
 
 def _title(run: Run, verb: Verb) -> str:
@@ -230,9 +289,9 @@ def tell(request: HttpRequest, name: str, report: operations.Report) -> None:
 
 def _say(request: HttpRequest, name: str, changed: int, refused: int, reasons: Sequence[Sequence[Any]]) -> None:
     if changed or not refused:
-        messages.success(request, VERBS[name].done(changed))
+        messages.success(request, SET_VERBS[name].done(changed))
     if refused:
-        some = "; ".join(f"#{job_id} {why}" for job_id, why in reasons[:SHOWN_REFUSALS])
+        some = "; ".join(f"#{job_id} {why_not(why)}" for job_id, why in reasons[:SHOWN_REFUSALS])
         more = "; …" if refused > SHOWN_REFUSALS else ""
         said = ngettext("%d job was refused:", "%d jobs were refused:", refused) % refused
         messages.warning(request, f"{said} {some}{more}")
@@ -248,6 +307,12 @@ def retry(modeladmin: ActingAdmin, request: HttpRequest, queryset: QuerySet[Job]
 def discard(modeladmin: ActingAdmin, request: HttpRequest, queryset: QuerySet[Job]) -> HttpResponse | None:
     """Discard dead letters."""
     return modeladmin.take(request, "discard", queryset)
+
+
+@admin.action(description=_("Edit a field of selected jobs"), permissions=["edit_field"])
+def edit_field(modeladmin: ActingAdmin, request: HttpRequest, queryset: QuerySet[Job]) -> HttpResponse | None:
+    """Change one field in the payloads of dead letters."""
+    return modeladmin.take(request, "edit_field", queryset)
 
 
 @admin.action(description=_("Cancel selected jobs"), permissions=["cancel"])

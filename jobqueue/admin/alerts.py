@@ -1,47 +1,53 @@
-"""Alerts: the rules in force, which people change and mute here, and the incidents, past and present."""
+"""Alert rules: how each stands, its value against its threshold, and what people say of it; incidents: incidents.py."""
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from django import forms
-from django.contrib import admin, messages
+from django.contrib import admin
 from django.core.exceptions import PermissionDenied
-from django.db import connections
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
-from django.urls import reverse
-from django.utils import timezone
-from django.utils.html import format_html
+from django.urls import path, reverse
 from django.utils.text import capfirst
 from django.utils.translation import gettext_lazy as _
-from django.utils.translation import ngettext
+from django.views.decorators.http import require_http_methods, require_safe
 
 from jobqueue import operations
 from jobqueue.alerting import number
-from jobqueue.models import AlertRule, Incident, Job
-from jobqueue.ops.alert_rules import Layered, rules_in_force
-from jobqueue.ops.alert_words import lasting
+from jobqueue.models import Action, AlertRule, Incident, Job
+from jobqueue.ops.alert_rules import rules_in_force
+from jobqueue.ops.alert_table import RuleRow, RuleState, read_rules
+from jobqueue.ops.alert_words import spoken
 
-from .base import ReadOnlyAdmin, text_block, user_of
-from .wording import EMPTY, instant, instant_of, span
+from . import live, muting
+from .audit_words import action_label
+from .badges import Kind, badge
+from .base import ReadOnlyAdmin, user_of
+from .wording import EMPTY, instant, span
 
 if TYPE_CHECKING:
-    from django.db.models import QuerySet
-    from django.utils.safestring import SafeString
-
     RuleForm = forms.ModelForm[AlertRule]
 else:
     RuleForm = forms.ModelForm
 
-CHANGED: Final = ("enabled", "threshold", "for_seconds", "cooldown_seconds", "muted_until", "definition")
+CHANGED: Final = ("enabled", "threshold", "for_seconds", "cooldown_seconds", "definition")
 LAYERS: Final = {
     "built in": _("built in"),
     "settings": _("settings"),
     "environment": _("environment"),
     "admin": _("this page"),
 }
+STATES: Final[dict[RuleState, tuple[Kind, Any]]] = {
+    "firing": ("bad", _("firing")),
+    "pending": ("warn", _("pending")),
+    "unknown": ("wait", _("unknown")),
+    "calm": ("ok", _("calm")),
+    "off": ("off", _("off")),
+}
+ACTIONS: Final = ("change_alert", "mute_alert", "unmute_alert")
+SHOWN: Final = 10
 
 
 class AlertRuleForm(RuleForm):
@@ -77,8 +83,18 @@ class AlertRuleAdmin(ReadOnlyAdmin):
     """All rules in force, wherever they come from; each can be changed, which makes a row of it."""
 
     form = AlertRuleForm
-    change_form_template = "admin/jobqueue/change_form.html"
+    change_form_template = "admin/jobqueue/alertrule/change_form.html"
     fields = ("name", *CHANGED, "reason")
+
+    def get_urls(self) -> list[Any]:
+        """Add the address of the live part, and those that ask before a rule is muted or heard again."""
+        wrap, both = self.admin_site.admin_view, require_http_methods(["GET", "HEAD", "POST"])
+        return [
+            path("part/", wrap(require_safe(self.part_view)), name="jobqueue_alertrule_part"),
+            path("mute/", wrap(both(self.mute_view)), name="jobqueue_alertrule_mute"),
+            path("unmute/", wrap(both(self.unmute_view)), name="jobqueue_alertrule_unmute"),
+            *super().get_urls(),
+        ]
 
     def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         """Let those who see incidents, and those who manage alerts, read the rules."""
@@ -111,132 +127,102 @@ class AlertRuleAdmin(ReadOnlyAdmin):
         operations.change_alert(obj.name, actor=user_of(request), reason=form.cleaned_data.get("reason", ""), **changes)
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
-        """Show the rules with their levels and how many incidents of each are open."""
-        if not self.has_view_permission(request):
-            raise PermissionDenied
-        alias = Job.objects.write_db
-        open_rules = Incident.objects.using(alias).filter(state__in=(Incident.State.PENDING, Incident.State.FIRING))
-        firing: dict[str, int] = {}
-        for rule, state in open_rules.values_list("rule", "state"):
-            firing[rule] = firing.get(rule, 0) + (state == Incident.State.FIRING)
+        """Show the rules, those first that somebody has to look at."""
+        self._check(request)
         context = {
-            **self.admin_site.each_context(request),
+            **self._context(request),
+            **self._table(request),
             "title": capfirst(str(self.opts.verbose_name_plural)),
-            "opts": self.opts,
-            "media": self.media,
-            "rules": [_shown(each, firing.get(each.rule.name, 0)) for each in rules_in_force(alias)],
-            "incidents": reverse("admin:jobqueue_incident_changelist"),
             "has_add_permission": self.has_add_permission(request),
             **(extra_context or {}),
         }
         return TemplateResponse(request, "admin/jobqueue/alertrule/rules.html", context)
 
+    def part_view(self, request: HttpRequest) -> HttpResponse:
+        """Show the rules alone, for the page that is open."""
+        self._check(request)
+        return live.respond(request, "admin/jobqueue/alertrule/part.html", self._table(request))
 
-def _shown(layered: Layered, firing: int) -> dict[str, Any]:
-    rule = layered.rule
-    muted = rule.muted_until is not None and rule.muted_until > timezone.now()
+    def mute_view(self, request: HttpRequest) -> HttpResponse:
+        """Ask until when and why, then mute rules."""
+        return muting.answer(request, self._context(request), mute=True)
+
+    def unmute_view(self, request: HttpRequest) -> HttpResponse:
+        """Ask why, then have rules heard again."""
+        return muting.answer(request, self._context(request), mute=False)
+
+    def change_view(
+        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        """Show one rule with its last incidents and what people did about it."""
+        context: dict[str, Any] = dict(extra_context or {})
+        if self.has_view_permission(request):
+            table = read_rules(Job.objects.write_db)
+            row = next((row for row in table.rows if row.rule.name == object_id), None)
+            context |= {
+                "row": None if row is None else _shown(row, is_manager=may_manage(request)),
+                "looked_at": None if table.looked_at is None else span(table.now - table.looked_at),
+                "late": table.is_late,
+                "incidents": _incidents_of(object_id) if user_of(request).has_perm("jobqueue.view_incident") else [],
+                "deeds": rule_actions(request, object_id),
+            }
+        return super().change_view(request, object_id, form_url, context)
+
+    def _check(self, request: HttpRequest) -> None:
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+
+    def _context(self, request: HttpRequest) -> dict[str, Any]:
+        return {**self.admin_site.each_context(request), "opts": self.opts, "media": self.media}
+
+    def _table(self, request: HttpRequest) -> dict[str, Any]:
+        table, is_manager = read_rules(Job.objects.write_db), may_manage(request)
+        sees_incidents = user_of(request).has_perm("jobqueue.view_incident")
+        return {
+            "rules": [_shown(row, is_manager=is_manager) for row in table.rows],
+            "looked_at": None if table.looked_at is None else span(table.now - table.looked_at),
+            "late": table.is_late,
+            "incidents": reverse("admin:jobqueue_incident_changelist") if sees_incidents else "",
+            "may_manage": is_manager,
+        }
+
+
+def _shown(row: RuleRow, *, is_manager: bool) -> dict[str, Any]:
+    rule = row.rule
     return {
         "name": rule.name,
         "url": reverse("admin:jobqueue_alertrule_change", args=[rule.name]),
+        "state": badge(*STATES[row.state]),
+        "value": EMPTY if row.value is None else number(row.value),
+        "subject": row.subject,
         "limit": rule.limit if rule.enabled else _("off"),
-        "for": lasting(rule.for_seconds) if rule.for_seconds else EMPTY,
-        "cooldown": lasting(rule.cooldown_seconds) if rule.cooldown_seconds else EMPTY,
-        "layer": LAYERS[layered.layer],
-        "muted": instant(rule.muted_until) if muted else EMPTY,
-        "firing": firing,
-        "problems": layered.problems,
+        "for": spoken(rule.for_seconds) if rule.for_seconds else EMPTY,
+        "cooldown": spoken(rule.cooldown_seconds) if rule.cooldown_seconds else EMPTY,
+        "layer": LAYERS[row.layered.layer],
+        "muted": instant(rule.muted_until) if row.muted else "",
+        "open": row.firing + row.pending,
+        "problems": row.layered.problems,
+        "mute_url": muting.address("unmute" if row.muted else "mute", rule.name) if is_manager else "",
     }
 
 
-@admin.register(Incident)
-class IncidentAdmin(ReadOnlyAdmin):
-    """What fired and fires, newest first."""
+def rule_actions(request: HttpRequest, rule: str) -> list[tuple[Action, Any, str]]:
+    """Return what people did about a rule, newest first, with words and time, for whoever may read the audit."""
+    if not user_of(request).has_perm("jobqueue.view_audit"):
+        return []
+    rows = Action.objects.using(Job.objects.write_db).filter(action__in=ACTIONS, subject=f"alert:{rule}")
+    newest = rows.defer("job_ids", "detail").order_by("-at", "-id")[:SHOWN]
+    return [(action, action_label(action.action), instant(action.at)) for action in newest]
 
-    view_permission = "jobqueue.view_incident"
-    list_display = ("state", "rule", "subject", "last_value", "since", "fired", "resolved", "text")
-    list_display_links = ("state", "rule")
-    list_filter = ("state", "rule")
-    fields = (
-        *("state", "rule_link", "subject", "told_text", "last_value", "worst_value", "level", "since", "fired"),
-        *("resolved", "lasted", "fired_told", "resolved_told"),
-    )
-    readonly_fields = fields
-    ordering = ("-broken_since",)
-    since = instant_of("broken_since", _("broken since"))
-    fired = instant_of("fired_at", _("fired"))
-    resolved = instant_of("resolved_at", _("resolved"))
-    fired_told = instant_of("fired_told_at", _("firing told"))
-    resolved_told = instant_of("resolved_told_at", _("resolved told"))
-    actions: Any = ("mute_for_an_hour", "mute_for_a_day")
 
-    def has_mute_permission(self, request: HttpRequest) -> bool:
-        """Tell whether the user may mute rules."""
-        return may_manage(request)
-
-    @admin.action(description=_("Mute their rules for an hour"), permissions=["mute"])
-    def mute_for_an_hour(self, request: HttpRequest, queryset: QuerySet[Incident]) -> HttpResponse:
-        """Keep the rules of the chosen incidents quiet for an hour."""
-        return _mute(request, queryset, timedelta(hours=1))
-
-    @admin.action(description=_("Mute their rules for a day"), permissions=["mute"])
-    def mute_for_a_day(self, request: HttpRequest, queryset: QuerySet[Incident]) -> HttpResponse:
-        """Keep the rules of the chosen incidents quiet for a day."""
-        return _mute(request, queryset, timedelta(days=1))
-
-    @admin.display(description=_("rule"))
-    def rule_link(self, incident: Incident) -> SafeString:
-        """Return a link to its rule."""
-        return format_html(
-            '<a href="{}">{}</a>', reverse("admin:jobqueue_alertrule_change", args=[incident.rule]), incident.rule
-        )
-
-    @admin.display(description=_("text"))
-    def told_text(self, incident: Incident) -> SafeString | str:
-        """Return what was told."""
-        return text_block(_("text"), incident.text)
-
-    @admin.display(description=_("last value"))
-    def last_value(self, incident: Incident) -> str:
-        """Return its value when it was last looked at."""
-        return EMPTY if incident.value is None else number(incident.value)
-
-    @admin.display(description=_("worst value"))
-    def worst_value(self, incident: Incident) -> str:
-        """Return the worst value of its time."""
-        return EMPTY if incident.worst is None else number(incident.worst)
-
-    @admin.display(description=_("threshold"))
-    def level(self, incident: Incident) -> str:
-        """Return the threshold that it reached."""
-        return EMPTY if incident.threshold is None else number(incident.threshold)
-
-    @admin.display(description=_("lasted"))
-    def lasted(self, incident: Incident) -> str:
-        """Return how long it lasted."""
-        return span(None if incident.resolved_at is None else incident.resolved_at - incident.broken_since)
+def _incidents_of(rule: str) -> list[tuple[Incident, str, str]]:
+    rows = Incident.objects.using(Job.objects.write_db).filter(rule=rule).order_by("-broken_since")[:SHOWN]
+    return [
+        (each, instant(each.broken_since), span(each.resolved_at - each.broken_since if each.resolved_at else None))
+        for each in rows
+    ]
 
 
 def may_manage(request: HttpRequest) -> bool:
     """Tell whether the user may change and mute alerts."""
     return user_of(request).has_perm(operations.PERMISSIONS["change_alert"])
-
-
-def _mute(request: HttpRequest, incidents: QuerySet[Incident], time: timedelta) -> HttpResponse:
-    operations.check_permission(user_of(request), "change_alert")
-    rules = sorted(set(incidents.values_list("rule", flat=True)))
-    known = {each.rule.name: each.rule for each in rules_in_force(Job.objects.write_db)}
-    until, muted = _database_time() + time, 0
-    for name in rules:
-        if name in known:
-            # A row has the last word on everything, so it says of the rule what already holds.
-            changes = {"muted_until": until, "enabled": known[name].enabled}
-            muted += operations.change_alert(name, actor=user_of(request), **changes) is not None
-    text = ngettext("%d rule is muted.", "%d rules are muted.", muted) % muted
-    messages.success(request, text)
-    return HttpResponseRedirect(request.get_full_path())
-
-
-def _database_time() -> Any:
-    with connections[Job.objects.write_db].cursor() as cursor:
-        cursor.execute("SELECT statement_timestamp()")
-        return cursor.fetchone()[0]

@@ -10,11 +10,13 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 
-from jobqueue.models import Attempt
+from jobqueue.models import Attempt, Job
 from jobqueue.redaction import mask_text
 
-from .base import ReadOnlyAdmin, job_url, text_block
-from .wording import instant_of, money, size
+from .base import BULKY, ReadOnlyAdmin, job_url, text_block
+from .history import ending
+from .lists import JobListAdmin
+from .wording import EMPTY, instant_of, money, size
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet
@@ -27,7 +29,7 @@ class AttemptAdmin(ReadOnlyAdmin):
     list_display = ("id", "of_job", "number", "outcome", "error_class", "worker_id", "finished")
     list_filter = ("outcome",)
     fields = (
-        *("of_job", "number", "lease_epoch", "outcome", "exit_code", "worker_id", "claimed", "started"),
+        *("of_job", "number", "lease_epoch", "outcome", "ended_how", "exit_code", "worker_id", "claimed", "started"),
         *("finished", "amount", "cpu_seconds", "peak_memory", "error_class", "fingerprint", "error", "trace"),
     )
     readonly_fields = fields
@@ -41,13 +43,35 @@ class AttemptAdmin(ReadOnlyAdmin):
         return False
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
-        """Return the attempts; the texts are read for the page of one only."""
-        return super().get_queryset(request).defer("error_text", "traceback")
+        """Return the attempts of the jobs that the user may see; the texts are read for the page of one only."""
+        rows: QuerySet[Any] = super().get_queryset(request).defer("error_text", "traceback")
+        jobs = self._jobs()
+        # Asked where a subclass hides jobs only: the join costs what it is worth.
+        if type(jobs).get_queryset is JobListAdmin.get_queryset:
+            return rows
+        return rows.filter(job__in=jobs.get_queryset(request).order_by().values("pk"))
+
+    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Tell whether the user may see the attempt: whether they may see its job."""
+        jobs = self._jobs()
+        if obj is None or type(jobs).has_view_permission is ReadOnlyAdmin.has_view_permission:
+            return super().has_view_permission(request)
+        job = Job.objects.defer(*BULKY).filter(pk=obj.job_id).first()
+        return job is not None and bool(jobs.has_view_permission(request, job))
+
+    def _jobs(self) -> Any:
+        """Return the page of the jobs on this site; it may be a subclass that hides some."""
+        return self.admin_site.get_model_admin(Job)
 
     @admin.display(description=_("job"))
     def of_job(self, attempt: Attempt) -> SafeString:
         """Return a link to its job."""
         return format_html('<a href="{}">{}</a>', job_url(attempt.job_id), attempt.job_id)
+
+    @admin.display(description=_("how it ended"))
+    def ended_how(self, attempt: Attempt) -> str:
+        """Return in words how it ended."""
+        return ending(attempt.outcome, attempt.exit_code, attempt.error_class) or EMPTY
 
     @admin.display(description=_("cost"))
     def amount(self, attempt: Attempt) -> str:

@@ -13,6 +13,7 @@ from django.utils.text import capfirst
 
 from jobqueue.models import Job
 
+from .door import through_door
 from .paging import CappedPaginator, KeyedChangeList
 from .wording import EMPTY
 
@@ -42,6 +43,14 @@ class ReadOnlyAdmin(RowAdmin):
     actions: Any = None
     # Sorting by a column without an index reads the whole table.
     sortable_by = ()
+
+    @property
+    def urls(self) -> list[Any]:
+        """Return the addresses of the pages, those of subclasses too, each behind the door."""
+        patterns: list[Any] = self.get_urls()
+        for pattern in patterns:
+            pattern.callback = through_door(pattern.callback, self.model)
+        return patterns
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
         """Show the list under its own name: there is nothing to select for changing."""

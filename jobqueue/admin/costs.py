@@ -118,7 +118,7 @@ class CostAdmin(ReadOnlyAdmin):
             "chart": _chart(page, per),
             "behind": behind(page, per),
             "unit": page.unit,
-            "budgets": None if page.budgets is None else [_budget(one) for one in page.budgets],
+            "budgets": None if page.budgets is None else [budget_row(one) for one in page.budgets],
             "costliest": None if page.costliest is None else [_job(one, request) for one in page.costliest],
             "since": _instant(page.starts[0]) if page.starts else EMPTY,
             "retries": None if page.retries is None else [_retry(one) for one in page.retries[:SHOWN]],
@@ -219,7 +219,8 @@ def _dearest(points: Sequence[CostPoint]) -> list[str]:
     return sorted(sums, key=lambda part: (-sums[part], part))[:SHOWN_PARTS]
 
 
-def _budget(one: BudgetState) -> dict[str, Any]:
+def budget_row(one: BudgetState) -> dict[str, Any]:
+    """Return a budget as pages show it."""
     of = [words % {"name": name} for name, words in _covered(one) if name]
     if one.level >= 100:
         state = _("spent: %(then)s") % {"then": AT_LIMIT.get(one.at_limit, one.at_limit)}

@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from django.contrib import admin
-from django.db.models import Q
 from django.db.models.functions import Left
 from django.http import HttpRequest
-from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 
 from jobqueue.models import Job
 from jobqueue.redaction import mask_text
-from jobqueue.states import Status, status_name
+from jobqueue.states import Status
 
 from .acting import ActingAdmin
-from .base import BULKY, LARGEST_ID
+from .badges import status_badge
+from .base import BULKY
+from .job_lists import JobChangeList
+from .search_terms import PLAIN_FIELDS
+from .searching import LOOKUPS, Search
 from .wording import EMPTY, ERROR_CHARACTERS, instant, instant_of, shortened
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet
-
-SEARCHED: Final = 100_000
-SEARCH_FIELDS: Final = ("dedupe_key", "owner", "job_type", "worker_id", "error_class", "fingerprint")
 
 
 class JobListAdmin(ActingAdmin):
@@ -34,10 +33,12 @@ class JobListAdmin(ActingAdmin):
     sample_order: tuple[str, ...] = ("-id",)
     #: Whether the filters offer every name that code declares, or those of the list's own rows only.
     offers_declared = False
-    search_fields = SEARCH_FIELDS
-    search_help_text = _(
-        "A number finds a job by its id; other text is looked for in key, owner, type, worker and error."
-    )
+    #: Whether there is a tab for each status.
+    has_tabs = False
+    #: How the list is searched: within which bounds, and by which time.
+    search_class: type[Search] = Search
+    search_fields = PLAIN_FIELDS
+    search_help_text = None
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         """Return the rows without their bulky columns, with the head of their error."""
@@ -45,24 +46,30 @@ class JobListAdmin(ActingAdmin):
         rows: QuerySet[Any] = super().get_queryset(request).defer(*BULKY).annotate(error_head=head)
         return rows
 
+    def lookup_allowed(self, lookup: str, value: Any, request: HttpRequest | None = None) -> bool:
+        """Allow what the pages link to: any other lookup could read all rows, or find out what is hidden."""
+        return lookup in LOOKUPS
+
+    def search_of(self, request: HttpRequest) -> Search:
+        """Return what a request looks for in this list, made once a request."""
+        kept: dict[str, Search] = request.__dict__.setdefault("_jobqueue_searches", {})
+        if self.opts.label not in kept:
+            kept[self.opts.label] = self.search_class(request, self.model._default_manager.get_queryset().db)
+        return kept[self.opts.label]
+
+    def get_ordering(self, request: HttpRequest) -> Any:
+        """Return the order of the index that the rows are read by."""
+        return self.search_of(request).order or super().get_ordering(request)
+
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
     ) -> tuple[QuerySet[Any], bool]:
-        """Find a job by its id, else by text in the newest SEARCHED ids: without an index it would read them all."""
-        term = search_term.strip().removeprefix("#")
-        if not term:
-            return queryset, False
-        if term.isascii() and term.isdecimal():
-            return queryset.filter(pk=min(int(term), LARGEST_ID)), False
-        found = Q()
-        for name in SEARCH_FIELDS:
-            found |= Q(**{f"{name}__icontains": term.replace("\x00", "")})
-        return self.searched(queryset).filter(found), False
+        """Return what is found, within the window of the search; filters are bounded by it, too."""
+        return self.search_of(request).applied(queryset), False
 
-    def searched(self, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        """Return the rows that a text is looked for in."""
-        newest = Job.objects.using(queryset.db).order_by("-pk").values_list("pk", flat=True).first() or 0
-        return queryset.filter(pk__gt=newest - SEARCHED)
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[JobChangeList]:
+        """Return the list that knows its search, and reads its rows within limits of time."""
+        return JobChangeList
 
     created = instant_of("created_at", _("created"))
     due = instant_of("run_after", _("run after"))
@@ -71,9 +78,8 @@ class JobListAdmin(ActingAdmin):
 
     @admin.display(description=_("status"))
     def state(self, job: Job) -> SafeString:
-        """Return the status, marked for the style sheet."""
-        name = status_name(job.status).lower()
-        return format_html('<span class="jobqueue-status jobqueue-{}">{}</span>', name, job.get_status_display())
+        """Return the status as a badge."""
+        return status_badge(job.status)
 
     @admin.display(description=_("due / finished"))
     def moment(self, job: Job) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
-from django.contrib.admin.views.main import PAGE_VAR, ChangeList
+from django.contrib.admin.views.main import ORDER_VAR, PAGE_VAR, ChangeList
 from django.core.paginator import Paginator
 from django.utils.functional import cached_property
 
@@ -36,6 +36,9 @@ class CappedPaginator(RowPaginator):
     def count(self) -> int:
         """Return the number of rows, the cap at most."""
         rows: QuerySet[Any] = self.object_list  # type: ignore[assignment]
+        known: int | None = getattr(rows, "known_count", None)
+        if known is not None:
+            return known
         counted = read_within(rows.db, lambda: count_up_to(rows, COUNT_CAP + 1), COUNT_LIMIT)
         self.capped = counted is None or counted > COUNT_CAP
         return COUNT_CAP if self.capped else counted or 0
@@ -47,6 +50,7 @@ BEHIND: Final = {
     "-id": "id__lt",
     "-pk": "pk__lt",
     "-finished_at": "finished_at__lte",
+    "-at": "at__lte",
     "run_after": "run_after__gte",
     "-broken_since": "broken_since__lte",
 }
@@ -54,6 +58,11 @@ BEHIND: Final = {
 
 class KeyedChangeList(ChangeList):
     """A list whose rows behind the last page that has a number are reached by the key of its last row."""
+
+    def get_ordering(self, request: Any, queryset: Any) -> Any:
+        """Return the list's own order: another one, which an address may ask for, would sort the whole table."""
+        self.params.pop(ORDER_VAR, None)
+        return super().get_ordering(request, queryset)
 
     @property
     def older_query(self) -> str | None:
@@ -64,7 +73,8 @@ class KeyedChangeList(ChangeList):
             return None
         value = getattr(rows[-1], lookup.partition("__")[0])
         text = value.isoformat() if hasattr(value, "isoformat") else str(value)
-        return self.get_query_string({lookup: text}, remove=[PAGE_VAR])
+        # The key of a page before goes, whatever it was.
+        return self.get_query_string({lookup: text}, remove=[PAGE_VAR, "id__gte", "finished_at__gte"])
 
 
 def count_up_to(rows: QuerySet[Any], most: int) -> int:

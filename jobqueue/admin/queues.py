@@ -24,6 +24,7 @@ from jobqueue.ops.queue_figures import QueueFigures
 from jobqueue.ops.queue_table import QueueRow, read_queues
 from jobqueue.ops.queues import PausedQueue, paused_queues
 
+from . import live
 from .base import ReadOnlyAdmin, user_of
 from .pausing import PauseForm, ResumeForm, database_time
 from .wording import EMPTY, instant, span
@@ -38,6 +39,7 @@ class QueueAdmin(ReadOnlyAdmin):
         wrap, both = self.admin_site.admin_view, require_http_methods(["GET", "HEAD", "POST"])
         return [
             path("", wrap(require_safe(self.changelist_view)), name="jobqueue_queue_changelist"),
+            path("part/", wrap(require_safe(self.part_view)), name="jobqueue_queue_part"),
             path("pause/", wrap(both(self.pause_view)), name="jobqueue_queue_pause"),
             path("resume/", wrap(both(self.resume_view)), name="jobqueue_queue_resume"),
         ]
@@ -48,11 +50,23 @@ class QueueAdmin(ReadOnlyAdmin):
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
         """Show all queues."""
+        self._check(request)
+        title = capfirst(str(self.opts.verbose_name_plural))
+        context = {**self._context(request, title), **self._table(request), **(extra_context or {})}
+        return TemplateResponse(request, "admin/jobqueue/queue/list.html", context)
+
+    def part_view(self, request: HttpRequest) -> HttpResponse:
+        """Show the queues alone, for the page that is open."""
+        self._check(request)
+        return live.respond(request, "admin/jobqueue/queue/part.html", self._table(request))
+
+    def _check(self, request: HttpRequest) -> None:
         if not self.has_view_permission(request):
             raise PermissionDenied
+
+    def _table(self, request: HttpRequest) -> dict[str, Any]:
         table = read_queues(Job.objects)
-        context = {
-            **self._context(request, capfirst(str(self.opts.verbose_name_plural))),
+        return {
             "rows": [_shown(row, table.unknown) for row in table.rows],
             "jobs_url": reverse("admin:jobqueue_job_changelist") if super().has_view_permission(request) else "",
             "all": None if table.pause_of_all is None else pause_words(table.pause_of_all),
@@ -60,9 +74,7 @@ class QueueAdmin(ReadOnlyAdmin):
             "unknown": bool(table.unknown),
             "pause_url": _url("pause"),
             "resume_url": _url("resume"),
-            **(extra_context or {}),
         }
-        return TemplateResponse(request, "admin/jobqueue/queue/list.html", context)
 
     def pause_view(self, request: HttpRequest) -> HttpResponse:
         """Ask until when and why, then pause."""

@@ -26,6 +26,7 @@ from jobqueue.states import Status
 from . import detail, masking
 from .acting import may, tell
 from .base import LARGEST_ID, job_url, user_of
+from .folding import parts_of
 from .lists import JobListAdmin
 from .wording import size
 
@@ -109,8 +110,7 @@ class RepairAdmin(JobListAdmin):
 
     def retry_at_view(self, request: HttpRequest, job_id: int) -> HttpResponse:
         """Put a dead letter back for a time, and go back to its page."""
-        operations.check_permission(user_of(request), "retry")
-        self.visible_job(request, job_id)
+        self.job_for(request, job_id, "retry")
         when = _instant(request.POST.get("when", ""))
         if when is None:
             messages.error(request, _("Give a date and a time at which it is to be retried."))
@@ -121,8 +121,7 @@ class RepairAdmin(JobListAdmin):
 
     def clone_view(self, request: HttpRequest, job_id: int) -> HttpResponse:
         """Enqueue a job like this one, and go to its page."""
-        operations.check_permission(user_of(request), "clone")
-        self.visible_job(request, job_id)
+        self.job_for(request, job_id, "clone")
         try:
             new = operations.clone(job_id, actor=user_of(request), reason=request.POST.get("reason", ""))
         except (JobQueueError, TypeError, ValueError) as error:
@@ -133,19 +132,16 @@ class RepairAdmin(JobListAdmin):
 
     def unmasked_view(self, request: HttpRequest, job_id: int) -> HttpResponse:
         """Show what the page of the job hides, once it is written down that somebody looks at it."""
-        operations.check_permission(user_of(request), "unmask")
-        job = self.visible_job(request, job_id)
+        job = self.job_for(request, job_id, "unmask", preview=True)
         operations.unmask(job_id, actor=user_of(request), what=_("payload, result, progress and error were shown"))
-        shown = detail.preview(job_id, using=Job.objects.write_db, unmasked=True)
+        shown = detail.preview_of(job, unmasked=True)
         context = self._context(request, job, _("Hidden values of %(job)s") % {"job": job})
-        context |= {"parts": {part: block for part, block in shown.parts.items() if block.text}, "error": shown.error}
+        context |= {"parts": parts_of(job_id, shown), "error": shown.error}
         return TemplateResponse(request, "admin/jobqueue/job/unmasked.html", context)
 
     def edit_view(self, request: HttpRequest, job_id: int) -> HttpResponse:
         """Let a person edit the payload of a dead letter, show what would change, then change it and put it back."""
-        for name in ("edit_payload", "retry"):
-            operations.check_permission(user_of(request), name)
-        job = self.visible_job(request, job_id)
+        job = self.job_for(request, job_id, "edit_payload", "retry")
         if (problem := _not_editable(job)) is not None:
             messages.error(request, problem)
             return HttpResponseRedirect(job_url(job_id))
@@ -187,17 +183,37 @@ class RepairAdmin(JobListAdmin):
                 when=told["when"],
             )
         except InvalidTransition as error:
-            return _moved_on(request, job.pk, str(error))
+            return _moved_on(request, job.pk, why_not(error))
         messages.success(request, _("The payload was changed, and the job put back."))
         return HttpResponseRedirect(job_url(job.pk))
 
-    def visible_job(self, request: HttpRequest, job_id: int) -> Job:
-        """Return the job if the user may see it, by the queryset and the permission of this page."""
+    def job_for(self, request: HttpRequest, job_id: int, *actions: str, preview: bool = False) -> Any:
+        """Return the job if the user may see it and take these actions on it, by their permissions and by the class.
+
+        Raises PermissionDenied, and Http404 where the user sees no such job.
+        """
+        for action in actions:
+            operations.check_permission(user_of(request), action, subject=f"job:{job_id}")
+        job = self.visible_job(request, job_id, preview=preview)
+        if not all(self.may_act(request, action, job) for action in actions):
+            raise PermissionDenied
+        return job
+
+    def may_act(self, request: HttpRequest, action: str, job: Job) -> bool:
+        """Tell whether the user may take an action on one job: a subclass may say no by has_ACTION_permission()."""
+        own = getattr(self, f"has_{action}_permission", None)
+        return may(request, action) and (own is None or own(request, job))
+
+    def visible_job(self, request: HttpRequest, job_id: int, *, preview: bool = False) -> Any:
+        """Return the job if the user may see it, by the queryset and the permission of this page.
+
+        `preview` has it read with what detail.preview_of() needs.
+        """
         if not self.has_view_permission(request):
             raise PermissionDenied
-        job: Job | None = None
-        if job_id <= LARGEST_ID:
-            job = self.get_queryset(request).using(Job.objects.write_db).filter(pk=job_id).first()
+        rows = self.get_queryset(request).using(Job.objects.write_db)
+        rows = detail.with_preview(rows) if preview else rows
+        job = rows.filter(pk=job_id).first() if job_id <= LARGEST_ID else None
         if job is None:
             raise Http404
         if not self.has_view_permission(request, job):
@@ -207,18 +223,6 @@ class RepairAdmin(JobListAdmin):
     def _context(self, request: HttpRequest, job: Job, title: str) -> dict[str, Any]:
         each = self.admin_site.each_context(request)
         return {**each, "title": title, "opts": self.opts, "media": self.media, "job": job, "job_url": job_url(job.pk)}
-
-
-def repairs(request: HttpRequest, job: Job) -> set[str]:
-    """Return what the user may do to a job from its page beside the verbs: retry_at, edit, clone, unmask."""
-    dead = job.status == Status.DEAD
-    offered = {
-        "retry_at": dead and may(request, "retry"),
-        "edit": dead and may(request, "retry") and may(request, "edit_payload"),
-        "clone": may(request, "clone"),
-        "unmask": may(request, "unmask"),
-    }
-    return {name for name, given in offered.items() if given}
 
 
 def _not_editable(job: Job) -> str | None:

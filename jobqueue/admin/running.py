@@ -49,6 +49,7 @@ class Run:
     most: int | None = None  # None: all of them
     reason: str = ""
     spread_seconds: float | None = None
+    more: dict[str, Any] = field(default_factory=dict)  # what else the verb is to be told, as JSON holds it
     key: str = field(default_factory=lambda: secrets.token_hex(8))
     after: int = 0
     seen: int = 0
@@ -109,12 +110,11 @@ class Run:
     def _next(self, rows: QuerySet[Job]) -> tuple[list[int], bool]:
         """Return the next ids, and whether there may be more behind them."""
         take = CHUNK if self.most is None else min(CHUNK, self.most - self.seen)
-        at = datetime.fromisoformat(self.moment)
         # The primary knows what the last step has changed; a replica may not.
-        within = rows.using(Job.objects.write_db).filter(
-            Q(finished_at__isnull=True) | Q(finished_at__lte=at), pk__gt=self.after, pk__lte=self.newest
+        rows = within(rows.using(Job.objects.write_db), self.newest, datetime.fromisoformat(self.moment))
+        ids = (
+            list(rows.filter(pk__gt=self.after).order_by("pk").values_list("pk", flat=True)[:take]) if take > 0 else []
         )
-        ids = list(within.order_by("pk").values_list("pk", flat=True)[:take]) if take > 0 else []
         return ids, len(ids) == take == CHUNK
 
     def _options(self) -> dict[str, Any]:
@@ -130,3 +130,8 @@ class Run:
             self.refused[kind] = self.refused.get(kind, 0) + 1
             if len(self.some) < SOME:
                 self.some.append([job_id, why])
+
+
+def within(rows: QuerySet[Job], newest: int, moment: datetime) -> QuerySet[Job]:
+    """Return what of these rows is of the set that was counted at a moment, when `newest` was the newest id."""
+    return rows.filter(Q(finished_at__isnull=True) | Q(finished_at__lte=moment), pk__lte=newest)

@@ -30,11 +30,13 @@ from jobqueue.exceptions import JobCancelled, JobDeadlineExceeded, JobInterrupte
 from jobqueue.gauges import Measure, carry_by
 from jobqueue.managers import CostLine, Done, Ending, Release
 from jobqueue.outcomes import Outcome
+from jobqueue.registry import registry
 
+from . import stacks
 from .announcing import has_receivers, send_signal
 from .connections import drop_dead_connections, tidy_connections
 from .coroutines import SharedLoop, run_alone
-from .executor import Executor
+from .executor import UNHEARD, Executor
 from .processes import adopt_orphans, die_with_parent, end_descendants, has_children, own_cpu_seconds
 from .protocol import (
     CANCEL,
@@ -61,9 +63,10 @@ class Child:
     """Serves one inbox until the supervisor closes it."""
 
     def __init__(
-        self, *, worker_id: str, slots: int, sockets: tuple[socket.socket, socket.socket, socket.socket]
+        self, *, worker_id: str, slots: int, sockets: tuple[socket.socket, socket.socket, socket.socket], memory: int
     ) -> None:
         self._inbox, self._results, self._control = sockets
+        self._memory = memory
         self._control.setblocking(False)
         self._slots = slots
         self._send_lock = threading.Lock()
@@ -82,12 +85,14 @@ class Child:
             settle=self._settle,
             guard=self._guard,
             began=lambda work: self._send(frame("B", work[:2])),
+            found=lambda work, handler: self._send(frame("Q", work[:2], json.dumps(handler.policy().to_json()))),
             cpu_clock=time.thread_time if slots > 1 else own_cpu_seconds,
             run_coroutine=self._run_on_loop if slots > 1 else run_alone,
         )
         # A handler that forks and returns in both processes must not have two of them serve this inbox.
         os.register_at_fork(after_in_child=self._note_fork)
         signal.signal(STOP_SIGNAL, self._on_stop_signal)
+        stacks.listen(memory, lambda *_: self._read_control(), shared=slots > 1)
         sys.unraisablehook = self._on_unraisable
         carry_by(self._measure)
 
@@ -150,6 +155,9 @@ class Child:
         drop_dead_connections()
         try:
             send_signal(getattr(signals, notice.signal), arguments, sender=arguments.get("job_type"))
+            if registry.task_source is not None and notice.signal in ("job_dead", "job_cancelled"):
+                text = arguments.get("error_text") or arguments.get("reason") or ""
+                registry.task_source.ended(arguments["job_id"], arguments.get("error_class") or "", text)
         finally:
             tidy_connections()
             self._send(frame("S", (0, 0)))
@@ -183,7 +191,7 @@ class Child:
         waits = _is_awaited(end, work.job_type)
         self._send(frame_for(end, waits=waits))
         if not waits:
-            return None
+            return UNHEARD if isinstance(end, Done) else None
         key = work[:2]
         self._announcing.add(key)
         poll = select.poll()
@@ -256,8 +264,16 @@ class Child:
                 key = (int(job_id), int(epoch))
                 if kind == "verdict":
                     self._verdicts[key] = int(word)
+                elif kind == "stack":
+                    self._show_stack(key)
                 elif key in self._armed:
                     self._stopped[key] = word
+
+    def _show_stack(self, key: tuple[int, int]) -> None:
+        """Write where a run is; one that has ended, or is not in its handler's call, is left to the other way."""
+        ident = self._armed.get(key)
+        if ident is not None:
+            stacks.write(self._memory, key, ident, self._loop.coroutine(key), shared=self._slots > 1)
 
     def _run_on_loop(self, coroutine: Any) -> Any:
         """Run a coroutine on the event loop that the slots share."""
@@ -295,15 +311,25 @@ def _stop_text(reason: str) -> str:
 
 def _is_awaited(end: Done | Ending | Release, sender: str) -> bool:
     """Tell whether a receiver waits for the signal that follows this end."""
-    if isinstance(end, Done):
-        return has_receivers(signals.job_done, sender)
     if isinstance(end, Release):
         return False
+    handler = registry.find_known(sender)
+    observer = None if handler is None else handler.observer
+    if observer is not None and (not isinstance(end, Done) or observer.awaits_success()):
+        return True
+    if isinstance(end, Done):
+        return has_receivers(signals.job_done, sender)
     return any(has_receivers(one, sender) for one in (signals.job_retrying, signals.job_dead, signals.job_cancelled))
 
 
 def main(
-    *, key: str, worker_id: str, slots: int, zygote: int, sockets: tuple[socket.socket, socket.socket, socket.socket]
+    *,
+    key: str,
+    worker_id: str,
+    slots: int,
+    zygote: int,
+    sockets: tuple[socket.socket, socket.socket, socket.socket],
+    memory: int,
 ) -> None:
     """Be a child, in a process that the zygote has just forked; never returns."""
     code = 1
@@ -314,7 +340,7 @@ def main(
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
             # Not SIG_IGN: programs that a handler starts would inherit that, and could not be terminated.
             signal.signal(number, lambda *_: None)
-        Child(worker_id=worker_id, slots=slots, sockets=sockets).serve()
+        Child(worker_id=worker_id, slots=slots, sockets=sockets, memory=memory).serve()
         code = 0
     except (BrokenPipeError, ConnectionResetError):
         code = 0  # the supervisor is gone, and so is any use of this process

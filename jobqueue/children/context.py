@@ -87,6 +87,11 @@ class Context:
         return self._work.lease_epoch
 
     @property
+    def worker_id(self) -> str:
+        """The worker that runs this attempt."""
+        return self._worker_id
+
+    @property
     def cancelled(self) -> bool:
         """Whether somebody asked to cancel the job: a loop that looks now and then ends in its own good order."""
         return self._reporter.cancelled(self._work)

@@ -66,6 +66,11 @@ class SharedLoop:
             self._loop.call_soon_threadsafe(self._cancel, key)
         return True
 
+    def coroutine(self, key: Hashable) -> Any:
+        """Return the coroutine of a key, None when none of it runs here. Takes no lock: signals' handlers ask, too."""
+        task = self._tasks.get(key)
+        return None if task is None else task.get_coro()
+
     def _started(self) -> asyncio.AbstractEventLoop:
         if self._loop is None:
             self._loop = asyncio.new_event_loop()

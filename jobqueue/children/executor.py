@@ -51,11 +51,15 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("jobqueue.run")
 
+UNHEARD = 0  # no status has this number: a good end that nobody waits to hear of
+
 
 class Executor:
     """Runs handlers for one worker.
 
-    `settle` makes an end final and returns the job's status then, or None: refused, or nobody listens for it.
+    `settle` makes an end final and returns the job's status then, UNHEARD where a good end was handed over and no
+    verdict is waited for, or None: refused, or nobody listens for it.
+    `found` is told of a handler that was not known before: a task, imported by its path.
     `began` tells that the handler begins only now, where receivers were called before it.
     `guard` wraps the handler's call only: inside it, the run may be stopped.
     """
@@ -68,11 +72,12 @@ class Executor:
         settle: Callable[[Work, Done | Ending | Release | None], int | None],
         guard: Callable[[Work], AbstractContextManager[Any]] = lambda _: nullcontext(),
         began: Callable[[Work], None] = lambda _: None,
+        found: Callable[[Work, Handler], None] = lambda *_: None,
         cpu_clock: Callable[[], float] = time.process_time,
         run_coroutine: Callable[[Any], Any] = asyncio.run,
     ) -> None:
         self._worker_id, self._reporter, self._settle, self._guard = worker_id, reporter, settle, guard
-        self._began = began
+        self._began, self._found = began, found
         self._cpu_clock, self._run_coroutine = cpu_clock, run_coroutine
 
     def execute(self, work: Work) -> None:
@@ -103,13 +108,18 @@ class Executor:
     def _attempt(self, run: _Run) -> None:
         work = run.work
         try:
-            handler = run.handler = registry.get(work.job_type)
-            payload = json.loads(work.payload)
-            broken = check_input(handler.limits, payload, work.payload_bytes)
+            payload = run.payload = json.loads(work.payload)
+            known = registry.find_known(work.job_type)
+            handler = run.handler = known or registry.resolve(work.job_type, payload)
+            if known is None:
+                self._found(work, handler)
+            broken = check_input(handler.limits, handler.bounded(payload), work.payload_bytes)
             if broken is not None:
                 self._end(run, run.over_input(broken))
                 return
-            if signals.job_started.receivers:
+            if signals.job_started.receivers or handler.observer is not None:
+                if handler.observer is not None:
+                    handler.observer.started(run.context, payload)
                 _send(signals.job_started, run)
                 self._began(work)
             with self._guard(work):
@@ -130,19 +140,22 @@ class Executor:
         if run.span is not None:
             run.note_end(run.span, end)
         status = self._settle(run.work, end)
-        if end is not None and status is not None:
+        if status == UNHEARD:
+            tell_observer(run, Status.DONE)
+        elif end is not None and status is not None:
             announce(run, end, status)
 
 
 class _Run:
     """One attempt: its clocks, its costs, and how each kind of end is written down."""
 
-    __slots__ = ("_cpu_clock", "_cpu_started", "_started", "context", "handler", "span", "work")
+    __slots__ = ("_cpu_clock", "_cpu_started", "_started", "context", "handler", "payload", "span", "work")
 
     def __init__(self, work: Work, worker_id: str, reporter: Reporter, cpu_clock: Callable[[], float]) -> None:
         self.work = work
         self.context = Context(work, worker_id, reporter, cpu_seconds=self._cpu_seconds)
         self.handler: Handler | None = None
+        self.payload: dict[str, Any] = {}
         self.span: tracing.Processing | None = None
         self._cpu_clock, self._cpu_started, self._started = cpu_clock, cpu_clock(), time.monotonic()
 
@@ -201,7 +214,8 @@ class _Run:
         elif isinstance(error, UnknownJobType):
             ending = self._ending(Outcome.UNKNOWN_TYPE, "dead")
         else:
-            ending = self._ending(Outcome.FAILED, "retry")
+            handler = None if isinstance(error, Retry) else self.handler
+            ending = self._ending(Outcome.FAILED, handler.on_error(self.payload) if handler else "retry")
             if isinstance(error, Retry) and error.delay is not None:
                 ending.delay = error.delay  # a lower bound: no jitter may shorten what the other side asked for
         self._describe(ending, error)
@@ -244,6 +258,13 @@ def announce(run: _Run, end: Done | Ending | Release, status: int) -> None:
         name, arguments = signal_for(end, status)
         if name is not None:
             _send(getattr(signals, name), run, **arguments)
+    tell_observer(run, status)
+
+
+def tell_observer(run: _Run, status: int) -> None:
+    """Tell whoever observes the handler's runs how this one ended."""
+    if run.handler is not None and run.handler.observer is not None:
+        run.handler.observer.ended(run.context, run.payload, status)
 
 
 def _send(signal: Any, run: _Run, **arguments: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import logging
 import os
@@ -12,6 +13,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from io import FileIO
 from typing import Any
 
 from jobqueue.exceptions import JobQueueError
@@ -40,29 +42,33 @@ class ZygoteFailed(JobQueueError):
 
 @dataclass(slots=True)
 class Channels:
-    """The supervisor's ends of one child's sockets, and its copy of the child's inbox."""
+    """The supervisor's ends of one child's sockets, its copy of the child's inbox, and the memory for stacks."""
 
     inbox: socket.socket
     inbox_far: socket.socket
     results: socket.socket
     control: socket.socket
+    memory: FileIO
     far_ends: list[socket.socket] = field(default_factory=list)
 
     @classmethod
     def open(cls) -> Channels:
-        """Make the three pairs."""
+        """Make the three pairs and the memory file, which keeps nothing while no stack is asked for."""
         inbox, inbox_far = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         results, results_far = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         control, control_far = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         inbox.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, BUFFER_BYTES)
         for mine in (inbox, results, control):
             mine.setblocking(False)
-        return cls(inbox, inbox_far, results, control, [results_far, control_far])
+        memory = FileIO(os.memfd_create("jobqueue-stack", os.MFD_CLOEXEC), "r+")
+        fcntl.fcntl(memory, fcntl.F_SETFL, os.O_APPEND)  # else what is written after it was emptied begins with a hole
+        return cls(inbox, inbox_far, results, control, memory, [results_far, control_far])
 
     def close(self) -> None:
         """Close every end that the supervisor has."""
         for sock in (self.inbox, self.inbox_far, self.results, self.control, *self.far_ends):
             sock.close()
+        self.memory.close()
 
 
 class Launcher:
@@ -125,8 +131,8 @@ class Launcher:
     def fork(self, key: str, slots: int) -> Channels:
         """Ask for a child; its pid follows as an event."""
         channels = Channels.open()
-        far = [channels.inbox_far, *channels.far_ends]
-        self._command({"op": "fork", "key": key, "slots": slots}, [sock.fileno() for sock in far])
+        far: list[socket.socket | FileIO] = [channels.inbox_far, *channels.far_ends, channels.memory]
+        self._command({"op": "fork", "key": key, "slots": slots}, [end.fileno() for end in far])
         for sock in channels.far_ends:
             sock.close()
         channels.far_ends.clear()

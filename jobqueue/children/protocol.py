@@ -32,6 +32,8 @@ FD_BYTES = socket.CMSG_SPACE(4)
 
 # Asks a child to look at its control socket. Only Linux has real-time signals; elsewhere no worker starts.
 STOP_SIGNAL = getattr(signal, "SIGRTMIN", signal.SIGUSR1) + 4
+# Ask a child where its handlers are (stacks.py): in Python, and at once from C where Python cannot answer.
+STACK_SIGNAL, DUMP_SIGNAL = STOP_SIGNAL + 1, STOP_SIGNAL + 2
 
 # Reasons for which a running handler is stopped.
 DEADLINE, CANCEL, INTERRUPT, LEASE_LOST = "deadline", "cancel", "interrupt", "lease-lost"

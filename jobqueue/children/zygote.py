@@ -66,7 +66,7 @@ class Zygote:
     def _obey(self) -> bool:
         """Carry out one command. Returns False when the supervisor is gone."""
         try:
-            data, fds, _, _ = socket.recv_fds(self._control, COMMAND_BYTES, 3)
+            data, fds, _, _ = socket.recv_fds(self._control, COMMAND_BYTES, 4)
         except ConnectionResetError:
             return False
         if not data:
@@ -89,7 +89,8 @@ class Zygote:
         return True
 
     def _fork(self, key: str, slots: int, fds: list[int]) -> None:
-        sockets = tuple(socket.socket(fileno=fd) for fd in fds)
+        *ends, memory = fds
+        sockets = tuple(socket.socket(fileno=fd) for fd in ends)
         zygote = os.getpid()
         pid = os.fork()
         if pid == 0:
@@ -100,9 +101,17 @@ class Zygote:
             os.close(self._wake_write)
             from .child import main  # noqa: PLC0415  (imported before, by main(); the name is only needed here)
 
-            main(key=key, worker_id=self._worker_id, slots=slots, zygote=zygote, sockets=sockets)  # type: ignore[arg-type]
+            main(
+                key=key,
+                worker_id=self._worker_id,
+                slots=slots,
+                zygote=zygote,
+                sockets=sockets,  # type: ignore[arg-type]
+                memory=memory,
+            )
         for sock in sockets:
             sock.close()
+        os.close(memory)
         self._pids[key], self._keys[pid] = pid, key
         self._tell({"event": "forked", "key": key, "pid": pid})
 
@@ -187,6 +196,8 @@ def main() -> None:
             name
             for name in ("job_started", "job_retrying", "job_dead", "job_cancelled", "worker_heartbeat")
             if getattr(signals, name).receivers
+            # A task of django.tasks whose child was killed has its signal sent by another one.
+            or (name in ("job_dead", "job_cancelled") and registry.task_source is not None)
         ]
     }
     connections.close_all()

@@ -24,13 +24,13 @@ from jobqueue.managers.arriving import Arrival
 from jobqueue.managers.inserting import insert_one
 from jobqueue.managers.sessions import Session
 from jobqueue.managers.waking import wake_after_commit
-from jobqueue.models import Incident
+from jobqueue.models import Incident, Tick
 from jobqueue.models.expressions import StatementTimestamp
 from jobqueue.ops.alert_messages import FIRING, RESOLVED
 from jobqueue.ops.alert_rules import rules_in_force
 from jobqueue.ops.alert_sending import has_targets, tell
 from jobqueue.ops.alert_values import Look
-from jobqueue.ops.alerts import State, in_order, is_muted, measure, moved, opened, resolve
+from jobqueue.ops.alerts import State, in_order, is_muted, measure, moved, opened, resolve, worst
 from jobqueue.ops.worker_figures import read_workers
 
 logger = logging.getLogger("jobqueue.alerts")
@@ -54,6 +54,7 @@ class Evaluation:
     pending: list[Incident] = field(default_factory=list)
     unknown: list[str] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
+    seen: dict[str, Any] = field(default_factory=dict)
 
     def counts(self) -> dict[str, int]:
         """Return what changed, by name."""
@@ -131,6 +132,7 @@ def _evaluate(alias: str, now: datetime, found: Evaluation) -> None:
     for rule in in_order(list(rules.values())):
         known = incidents.of(rule.name)
         values = measure(look, rule, known={*known, *incidents.held.get(rule.name, {})})
+        found.seen[rule.name] = worst(rule, values)
         if values is None:
             continue
         for subject in sorted({*values, *known} - incidents.held.get(rule.name, {}).keys()):
@@ -151,6 +153,8 @@ def _evaluate(alias: str, now: datetime, found: Evaluation) -> None:
         for incident in each.values():
             (found.firing if incident.state == State.FIRING else found.pending).append(incident)
     found.unknown = sorted({*look.unknown, *look.snapshot.unknown})
+    # In the row that this look holds anyway, so that a page need not measure anything.
+    Tick.objects.using(alias).filter(name=TURN).update(seen=found.seen)
 
 
 class _Incidents:

@@ -1,11 +1,15 @@
-"""Remove the rows of workers that died without a word."""
+"""Remove the rows of workers that died without a word, and old orders to workers."""
 
 from __future__ import annotations
 
 from datetime import timedelta
 
 from jobqueue import sql
+from jobqueue.managers.ordering import prune_orders
 from jobqueue.managers.rows import Run
+
+ORDERS_KEPT = timedelta(days=1)
+BATCH = 1_000
 
 
 class RemoveWorkers:
@@ -20,4 +24,7 @@ class RemoveWorkers:
 
     def run_once(self) -> dict[str, int]:
         """Remove what is stale."""
-        return {"removed": len(self._run(sql.REMOVE_WORKERS, {"age": self._age}))}
+        removed = len(self._run(sql.REMOVE_WORKERS, {"age": self._age}))
+        orders = prune_orders(self._run, age=ORDERS_KEPT, limit=BATCH)
+        self.more = orders == BATCH
+        return {"removed": removed, "orders": orders}

@@ -76,6 +76,7 @@ class Arrival(NamedTuple):
     owner: str = ""
     run_after: datetime | None = None
     delay: timedelta | None = None
+    task_backend: str | None = None
 
 
 def arrive(
@@ -175,7 +176,7 @@ class PlainArrivals:
             return None
         # Past the named tuple's own constructor, which takes longer than all the checks.
         return tuple.__new__(
-            Arrival, (name, queue, priority, max_attempts, payload, text, len(text), None, "", None, None)
+            Arrival, (name, queue, priority, max_attempts, payload, text, len(text), None, "", None, None, None)
         )
 
 

@@ -97,6 +97,16 @@ class EnqueueMixin(JobManagerBase):
                 wake_after_commit(connection, batch.queues)
         return batch.jobs
 
+    def enqueue_arrival(self, arrival: Arrival) -> Job | None:
+        """Enqueue what arrive() has checked. Returns None when an active job holds its key; raises BudgetSpent."""
+        refuse_if_spent(self.run_sql, [(arrival.job_type, arrival.queue)])
+        return self._insert(arrival)
+
+    def enqueue_arrivals(self, arrivals: Sequence[Arrival]) -> list[Job | None]:
+        """Enqueue many that arrive() has checked, as enqueue_many() does."""
+        with collector_paused():
+            return self._insert_many(arrivals)
+
     async def aenqueue(self, job_type: str, payload: Mapping[str, Any] | None = None, **options: Any) -> Job | None:
         """Async twin of enqueue()."""
         return await sync_to_async(self.enqueue)(job_type, payload, **options)

@@ -111,6 +111,7 @@ def _params(arrival: Arrival) -> dict[str, Any]:
         "dedupe_key": arrival.dedupe_key,
         "owner": arrival.owner,
         "max_attempts": arrival.max_attempts,
+        "task_backend": arrival.task_backend,
     }
 
 
@@ -140,6 +141,7 @@ def new_job(model: type[Job], alias: str, trace: str | None = None) -> Make:
         values["dedupe_key"] = arrival.dedupe_key
         values["owner"] = arrival.owner
         values["max_attempts"] = arrival.max_attempts
+        values["task_backend"] = arrival.task_backend
         values["created_at"] = values["updated_at"] = created_at
         if listened:
             return model.from_db(alias, list(values), list(values.values()))
@@ -229,9 +231,10 @@ class Batch:
         if "\\" in payload:  # JSON text has no bare control characters
             payload = payload.replace("\\", "\\\\")
         owner = arrival.owner and arrival.owner.translate(COPY_ESCAPES)
+        backend = "\\N" if arrival.task_backend is None else arrival.task_backend.translate(COPY_ESCAPES)
         return (
             f"{job_id}\t{arrival.job_type}\t{arrival.queue}\t{arrival.priority}\t{payload}\t{arrival.payload_bytes}\t"
-            f"{when}\t{status}\t{owner}\t{arrival.max_attempts}\t{self._line_end}"
+            f"{when}\t{status}\t{owner}\t{arrival.max_attempts}\t{backend}\t{self._line_end}"
         )
 
     def _keep(self, place: int, arrival: Arrival, status: int, due: datetime) -> None:
@@ -256,6 +259,7 @@ class Batch:
                 "dedupe_keys": [item.dedupe_key for item in items],
                 "owners": [item.owner for item in items],
                 "max_attempts": [item.max_attempts for item in items],
+                "task_backends": [item.task_backend for item in items],
                 "trace_context": self._trace,
             },
         )

@@ -10,14 +10,16 @@ from typing import TYPE_CHECKING
 from django.db import DatabaseError, IntegrityError, connections, transaction
 
 from jobqueue import sql
+from jobqueue.conf import get_settings
 from jobqueue.exceptions import InvalidTransition
+from jobqueue.internal import INTERNAL_QUEUE
 from jobqueue.states import Status
 
 from . import moving, settling
 from .attempts import AttemptMixin
 from .enqueueing import EnqueueMixin
 from .querysets import JobQuerySet
-from .rows import Moved
+from .rows import Moved, PayloadEdit
 from .waking import tell_workers, wake_after_commit
 
 if TYPE_CHECKING:
@@ -113,6 +115,25 @@ class JobManager(EnqueueMixin, AttemptMixin):
             raise InvalidTransition(job_id, None, "edit", f"it {_why_refused(error, locked=True)}") from error
         return rows[0][0] if rows else None
 
+    def edit_payloads(self, ids: Iterable[int], edit: PayloadEdit, *, path: Sequence[str], to: Sequence[str]) -> Moved:
+        """Change one field in the payloads of dead letters, whatever `edit` makes of each; see PayloadEdit.
+
+        The value of that field before goes to `edit.before`. Where it moves from `path`, it moves to `to`.
+        """
+
+        def one_batch(batch: Sequence[int], moved: Moved) -> None:
+            fresh: dict[int, str | None] = {}
+            for job_id, job_type, payload in self.run_sql(sql.LOCK_PAYLOADS, {"ids": list(batch)}):
+                why = edit.judge(job_id, job_type, payload, fresh)
+                if why is not None:
+                    moved.refused[job_id] = why
+            if fresh:
+                told = {"ids": list(fresh), "fresh": list(fresh.values()), "path": list(path), "to_path": list(to)}
+                edit.before.update(self.run_sql(sql.EDIT_PAYLOADS, told))
+                moved.changed |= dict.fromkeys(fresh, int(Status.DEAD))
+
+        return self._move(ids, "edit", one_batch)
+
     def discard(self, ids: int | Iterable[int], *, reason: str = "") -> Moved:
         """Discard dead letters, keeping the reason. Raises InvalidTransition for a single id that is not one."""
 
@@ -127,14 +148,25 @@ class JobManager(EnqueueMixin, AttemptMixin):
 
         A job with a cancel request becomes CANCELLED. Raises InvalidTransition for a single id that is not stuck.
         """
+        return self._take_from_worker(ids, "release", reason, dead=False)
 
+    def mark_dead(self, ids: int | Iterable[int], *, reason: str = "") -> Moved:
+        """Make dead letters of stuck running jobs; whatever their old workers still send is refused.
+
+        A job with a cancel request becomes CANCELLED. Raises InvalidTransition for a single id that is not stuck.
+        """
+        return self._take_from_worker(ids, "mark dead", reason, dead=True)
+
+    def _take_from_worker(self, ids: int | Iterable[int], wanted: str, reason: str, *, dead: bool) -> Moved:
         def one_batch(batch: Sequence[int], moved: Moved) -> None:
-            rows = moving.release_stuck(self.run_sql, ids=batch, reason=reason)
+            rows = moving.release_stuck(self.run_sql, ids=batch, reason=reason, dead=dead)
             moved.changed |= {row[0]: row[1] for row in rows}
-            self._wake({queue for _, status, _, queue in rows if status == Status.PENDING})
+            due = {queue for _, status, _, queue in rows if status == Status.PENDING}
+            told = dead and bool(rows) and bool(get_settings().NOTIFIERS)
+            self._wake(due | ({INTERNAL_QUEUE} if told else set()))
             tell_workers(connections[self.write_db], {worker_id for _, _, worker_id, _ in rows if worker_id})
 
-        return self._move(ids, "release", one_batch)
+        return self._move(ids, wanted, one_batch)
 
     def _wake(self, queues: set[str]) -> None:
         if queues:

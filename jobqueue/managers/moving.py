@@ -58,18 +58,26 @@ def discard(run: Run, *, ids: Sequence[int], reason: str) -> list[int]:
     return [row[0] for row in run(sql.DISCARD_JOBS, {"ids": list(ids), "reason": reason})]
 
 
-def release_stuck(run: Run, *, ids: Sequence[int], reason: str) -> list[tuple[int, int, str | None, str]]:
-    """Give stuck jobs back. Returns (id, status, worker that loses it, queue) of each that was stuck."""
+def release_stuck(
+    run: Run, *, ids: Sequence[int], reason: str, dead: bool = False
+) -> list[tuple[int, int, str | None, str]]:
+    """Take stuck jobs from their workers: back to the queue, or to the dead letters.
+
+    Returns (id, status, worker that loses it, queue) of each that was stuck.
+    """
+    settings = get_settings()
     seconds, patient = patience()
     rows = run(
         sql.RELEASE_STUCK_JOBS,
         {
             "ids": list(ids),
             "reason": reason,
+            "dead": dead,
             "patience_seconds": seconds,
             "patient_types": list(patient),
             "patient_seconds": list(patient.values()),
-            "unit": get_settings().COST_UNITS[0],
+            "notices": bool(settings.NOTIFIERS),
+            "unit": settings.COST_UNITS[0],
         },
     )
     return [(row[0], row[1], row[2], row[3]) for row in rows]
@@ -87,7 +95,7 @@ def explain_refused(run: Run, *, ids: Sequence[int], moved: Moved, wanted: str) 
             moved.refused[job_id] = "no such job"
         elif blockers.get(job_id):
             moved.refused[job_id] = f"blocked by #{blockers[job_id]}"
-        elif wanted == "release" and statuses[job_id] == Status.RUNNING:
+        elif wanted in ("release", "mark dead") and statuses[job_id] == Status.RUNNING:
             moved.refused[job_id] = "is not stuck: its worker holds the lease"
         else:
             moved.refused[job_id] = f"is {status_name(statuses[job_id])}"

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from decimal import ROUND_HALF_UP, Decimal
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from django.db import DataError
 
@@ -63,6 +63,7 @@ class ClaimedJob(NamedTuple):
     unknown_seconds: float | None
     last_outcome: int | None  # how its last attempt ended
     trace_context: str | None = None
+    task_backend: str | None = None  # of a django.tasks task: the alias it was enqueued by
 
     @property
     def key(self) -> tuple[int, int, int]:
@@ -159,6 +160,15 @@ class Moved:
 
     changed: dict[int, int] = field(default_factory=dict)
     refused: dict[int, str] = field(default_factory=dict)
+
+
+class PayloadEdit(Protocol):
+    """What an edit of many payloads makes of each."""
+
+    before: dict[int, str | None]  # the field's JSON before, by job; None where there was none
+
+    def judge(self, job_id: int, job_type: str, payload: str, fresh: dict[int, str | None]) -> str | None:
+        """Put the JSON of the field's new value (None: it goes, or moves) into `fresh`, or return why there is none."""
 
 
 def stored_amount(amount: Decimal) -> Decimal:

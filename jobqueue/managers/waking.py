@@ -82,7 +82,7 @@ def _latest_hook(connection: BaseDatabaseWrapper) -> tuple[set[str], Wake] | Non
 
 
 def tell_workers(connection: BaseDatabaseWrapper, worker_ids: Iterable[str]) -> None:
-    """Tell workers to look for cancel requests, with the commit of the current transaction."""
+    """Tell workers to look for cancel requests and orders, with the commit of the current transaction."""
     ids = sorted(worker_ids)
     if ids and get_settings().NOTIFY:
         with connection.cursor() as cursor:

@@ -7,6 +7,7 @@ from typing import Any
 
 from django.db import migrations, models
 
+import jobqueue.models.action
 import jobqueue.models.expressions
 
 RENAMED = (("job", "view_costs", "view_cost"), ("action", "view_action", "view_audit"))
@@ -97,10 +98,24 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.AddField(
+            model_name="worker",
+            name="release",
+            field=models.TextField(db_default="", help_text="Of the project.", verbose_name="release"),
+        ),
+        migrations.AlterField(
+            model_name="worker",
+            name="version",
+            field=models.TextField(db_default="", help_text="Of jobqueue.", verbose_name="version"),
+        ),
+        migrations.AddField(
             model_name="action",
             name="address",
             field=models.TextField(
-                blank=True, db_default="", help_text="Where a request came from.", verbose_name="address"
+                blank=True,
+                db_default="",
+                default=jobqueue.models.action.current_address,
+                help_text="Where a request came from.",
+                verbose_name="address",
             ),
         ),
         migrations.AddField(
@@ -108,6 +123,29 @@ class Migration(migrations.Migration):
             name="refused",
             field=models.BooleanField(
                 db_default=False, help_text="Asked for without the permission.", verbose_name="refused"
+            ),
+        ),
+        migrations.AddIndex(
+            model_name="action", index=models.Index(fields=["at", "id"], name="jobqueue_action_time")
+        ),
+        migrations.AddIndex(
+            model_name="action", index=models.Index(fields=["actor", "at", "id"], name="jobqueue_action_actor")
+        ),
+        migrations.AddIndex(
+            model_name="action", index=models.Index(fields=["action", "at", "id"], name="jobqueue_action_action")
+        ),
+        migrations.AddIndex(
+            model_name="action",
+            index=models.Index(
+                condition=models.Q(("subject", ""), _negated=True),
+                fields=["subject", "id"],
+                name="jobqueue_action_subject",
+            ),
+        ),
+        migrations.AddIndex(
+            model_name="action",
+            index=models.Index(
+                condition=models.Q(("refused", True)), fields=["at", "id"], name="jobqueue_action_refused"
             ),
         ),
         migrations.CreateModel(
@@ -129,6 +167,15 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 ("muted_until", models.DateTimeField(blank=True, null=True, verbose_name="muted until")),
+                (
+                    "muted_rate",
+                    models.IntegerField(
+                        blank=True,
+                        help_text="Twice as many end the mute. Empty: only the time does.",
+                        null=True,
+                        verbose_name="dead letters a day when it was muted",
+                    ),
+                ),
                 ("updated_by", models.TextField(db_default="", verbose_name="changed by")),
                 (
                     "updated_at",
@@ -173,6 +220,7 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 ("answered_at", models.DateTimeField(null=True, verbose_name="answered")),
+                ("obeyed", models.BooleanField(null=True, verbose_name="obeyed")),
                 ("answer", models.TextField(null=True, verbose_name="answer")),
             ],
             options={
@@ -188,6 +236,12 @@ class Migration(migrations.Migration):
                     models.Index(fields=["job_id", "id"], name="jobqueue_order_job"),
                 ],
             },
+        ),
+        migrations.AddIndex(
+            model_name="incident", index=models.Index(fields=["rule", "-broken_since"], name="jobqueue_incident_rule")
+        ),
+        migrations.AddField(
+            model_name="tick", name="seen", field=models.JSONField(null=True, verbose_name="what was seen")
         ),
         migrations.RunPython(rename_permissions, rename_back, elidable=True),
     ]

@@ -67,6 +67,7 @@ class Incident(models.Model):
         ]
         indexes = [
             models.Index(fields=["-broken_since"], name="jobqueue_incident_recent"),
+            models.Index(fields=["rule", "-broken_since"], name="jobqueue_incident_rule"),
             models.Index(fields=["id"], condition=models.Q(untold=True), name="jobqueue_incident_untold"),
         ]
 
@@ -79,6 +80,8 @@ class Tick(models.Model):
 
     name = models.TextField(_("name"), primary_key=True)
     at = models.DateTimeField(_("time"), db_default=StatementTimestamp())
+    # Of "alerts", by rule: {"value": …, "subject": …} of the worst one, null where it could not be read.
+    seen = models.JSONField(_("what was seen"), null=True)
 
     class Meta:
         verbose_name = _("tick")

@@ -37,7 +37,11 @@ class Attempt(models.Model):
         verbose_name_plural = _("attempts")
         default_permissions = ("view",)
         constraints = [models.UniqueConstraint(fields=["job", "lease_epoch"], name="jobqueue_attempt_run")]
-        indexes = [models.Index(fields=["outcome", "finished_at"], name="jobqueue_attempt_outcome")]
+        indexes = [
+            models.Index(fields=["outcome", "finished_at"], name="jobqueue_attempt_outcome"),
+            # What failed attempts cost: most cost nothing.
+            models.Index(fields=["finished_at"], condition=~models.Q(cost=0), name="jobqueue_attempt_cost"),
+        ]
 
     def __str__(self) -> str:
         return f"#{self.job_id} attempt {self.number}"

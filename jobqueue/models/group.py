@@ -14,6 +14,12 @@ class GroupNote(models.Model):
     note = models.TextField(_("note"), blank=True, db_default="")
     assignee = models.TextField(_("in the hands of"), blank=True, db_default="", help_text=_("A user's name."))
     muted_until = models.DateTimeField(_("muted until"), null=True, blank=True)
+    muted_rate = models.IntegerField(
+        _("dead letters a day when it was muted"),
+        null=True,
+        blank=True,
+        help_text=_("Twice as many end the mute. Empty: only the time does."),
+    )
     updated_by = models.TextField(_("changed by"), db_default="")
     updated_at = models.DateTimeField(_("changed"), db_default=StatementTimestamp())
 

@@ -63,6 +63,8 @@ class Job(models.Model):
     # What the attempt under way has cost so far: charged by the reaper where its worker dies before it settles.
     open_costs = ReadableJSONField(_("costs of the attempt under way"), null=True, blank=True)
     trace_context = models.TextField(_("trace context"), null=True, blank=True)
+    # Of a django.tasks task: the alias in TASKS that it was enqueued by, and that its result is read by.
+    task_backend = models.TextField(_("tasks backend"), null=True, blank=True)
     created_at = InstantField(_("created"), db_default=StatementTimestamp())
     updated_at = InstantField(_("updated"), db_default=StatementTimestamp())
 
@@ -111,6 +113,17 @@ class Job(models.Model):
                 fields=["dedupe_key", "id"],
                 condition=models.Q(status=Status.DEAD, dedupe_key__isnull=False),
                 name="jobqueue_job_dead_key",
+            ),
+            # What people narrow dead letters by: of one that is rare all others would be walked past.
+            models.Index(
+                fields=["queue", "finished_at", "id"],
+                condition=models.Q(status=Status.DEAD),
+                name="jobqueue_job_dead_queue",
+            ),
+            models.Index(
+                fields=["job_type", "finished_at", "id"],
+                condition=models.Q(status=Status.DEAD),
+                name="jobqueue_job_dead_type",
             ),
             models.Index(fields=["cost_total", "id"], condition=models.Q(cost_total__gt=0), name="jobqueue_job_cost"),
         ]

@@ -17,6 +17,14 @@ class Order(models.Model):
         DRAIN = "drain", _("finish what runs, claim nothing more, and end")
         STOP = "stop", _("release what runs, and end at once")
 
+    class Refusal(models.TextChoices):
+        """Why a worker did not do it, as the answer holds it."""
+
+        ENDED = "ended", _("The attempt was over when the worker looked.")
+        NOT_BEGUN = "not-begun", _("Its handler has not begun: the job waits inside its worker.")
+        SILENT = "silent", _("The process that runs it did not answer: it stands still.")
+        UNKNOWN = "unknown", _("The worker does not know such an order: its code is older.")
+
     id = models.BigAutoField(primary_key=True)
     worker_id = models.TextField(_("worker"))
     kind = models.TextField(_("order"), choices=Kind.choices)
@@ -25,6 +33,8 @@ class Order(models.Model):
     asked_by = models.TextField(_("asked by"))
     asked_at = models.DateTimeField(_("asked"), db_default=StatementTimestamp())
     answered_at = models.DateTimeField(_("answered"), null=True)
+    obeyed = models.BooleanField(_("obeyed"), null=True)
+    # Of a stack the stack itself; of what was not done a Refusal.
     answer = models.TextField(_("answer"), null=True)
 
     class Meta:
@@ -38,3 +48,11 @@ class Order(models.Model):
 
     def __str__(self) -> str:
         return f"{self.kind} {self.worker_id}"
+
+    @property
+    def refusal(self) -> str:
+        """Why it was not done, in words; "" where it was, or where nobody has answered yet."""
+        if self.obeyed is not False:
+            return ""
+        answer = self.answer or ""
+        return str(self.Refusal(answer).label) if answer in self.Refusal.values else answer

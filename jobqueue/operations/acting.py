@@ -12,6 +12,8 @@ from django.db import models, transaction
 
 from jobqueue.models import Action, Job
 
+from .refusals import Refusal, note
+
 if TYPE_CHECKING:
     from jobqueue.managers import JobManager, Moved
 
@@ -27,10 +29,14 @@ REASON_CHARACTERS: Final = 500
 PERMISSIONS: Final = {
     **{name: f"jobqueue.{name}_job" for name in ("retry", "discard", "cancel", "release")},
     **dict.fromkeys(("pause_queue", "resume_queue"), "jobqueue.manage_queue"),
-    "change_alert": "jobqueue.manage_alert",
+    **dict.fromkeys(("ask_stack", "kill_job", "drain_worker", "stop_worker"), "jobqueue.manage_worker"),
+    "mark_dead": "jobqueue.release_job",
+    **dict.fromkeys(("change_alert", "mute_alert", "unmute_alert"), "jobqueue.manage_alert"),
     "edit_payload": "jobqueue.edit_payload",
-    "clone": "jobqueue.retry_job",
+    "edit_field": "jobqueue.edit_payload",
+    **dict.fromkeys(("hand_over", "note_group", "mute_group", "clone"), "jobqueue.retry_job"),
     "unmask": "jobqueue.view_payload",
+    "export_audit": "jobqueue.view_audit",
 }
 
 
@@ -55,12 +61,21 @@ class Report:
 Targets = int | Iterable[int] | models.QuerySet[Any]
 
 
-def check_permission(actor: User | str, action: str) -> None:
-    """Let a command (a str) and a user with the permission pass; log and refuse others with PermissionDenied."""
+def check_permission(actor: User | str, action: str, *, subject: str = "") -> None:
+    """Let a command (a str) and a user with the permission pass; raise PermissionDenied for others.
+
+    What is refused is logged and written down (refusals.py), with the `subject` it was asked for: "queue:mail".
+    """
     if isinstance(actor, str) or actor.has_perm(PERMISSIONS[action]):
         return
-    logger.warning("action refused action=%s actor=%s permission=%s", action, name_of(actor), PERMISSIONS[action])
-    raise PermissionDenied(PERMISSIONS[action])
+    raise refused(actor, action, PERMISSIONS[action], subject=subject)
+
+
+def refused(actor: User | str, action: str, permission: str, *, subject: str = "") -> PermissionDenied:
+    """Log a refusal and write it down; return the error to raise."""
+    logger.warning("action refused action=%s actor=%s permission=%s", action, name_of(actor), permission)
+    note(Refusal(actor=name_of(actor), action=action, permission=permission, subject=clean(subject)))
+    return PermissionDenied(permission)
 
 
 def name_of(actor: User | str) -> str:
@@ -75,13 +90,15 @@ def act_on_jobs(
     reason: str,
     using: str | None,
     move: Callable[[JobManager, list[int], int], Moved],
+    *,
+    subject: str = "",
 ) -> Report:
     """Check, and have `move(manager, ids, jobs found so far)` change each batch, with its audit."""
     check_permission(actor, action)
     manager = manager_of(using)
     alias, report = manager.write_db, Report()
-    audit = Action(actor=name_of(actor), action=action, reason=reason)
-    for ids, seen in _batches(targets, manager, report):
+    audit = Action(actor=name_of(actor), action=action, reason=reason, subject=clean(subject))
+    for ids, seen in batches(targets, manager, report):
         with transaction.atomic(using=alias):
             moved = move(manager, ids, seen)
             _write_audit(audit, moved, alias)
@@ -103,10 +120,11 @@ def _write_audit(audit: Action, moved: Moved, alias: str) -> None:
     """Keep who did what to which jobs, in the transaction of the batch; a batch that changed nothing leaves no row."""
     if moved.changed:
         ids = sorted(moved.changed)
-        Action.objects.using(alias).create(actor=audit.actor, action=audit.action, reason=audit.reason, job_ids=ids)
+        told = {"actor": audit.actor, "action": audit.action, "reason": audit.reason, "subject": audit.subject}
+        Action.objects.using(alias).create(**told, job_ids=ids)
 
 
-def _batches(targets: Targets, manager: JobManager, report: Report) -> Iterator[tuple[list[int], int]]:
+def batches(targets: Targets, manager: JobManager, report: Report) -> Iterator[tuple[list[int], int]]:
     """Yield (ids of a batch, ascending, how many jobs were found so far), each id once."""
     seen = 0
     for chunk in _chunks(targets, manager):

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 from django.db import transaction
+from django.utils import timezone
 
 from jobqueue.alerting import BUILT_IN, make_rule
 from jobqueue.conf import get_settings
@@ -19,26 +22,71 @@ def change_alert(
     """Change what people say of an alert rule, over what settings and environment say: the fields of an AlertRule.
 
     An empty field (None) leaves the word to the lower layers. Returns the row as it is now, None where nothing changed.
-    Raises PermissionDenied, and ValueError for a rule that cannot be.
+    What changed, from what to what, is kept with the action. Raises PermissionDenied, and ValueError for a rule that
+    cannot be.
     """
-    check_permission(actor, "change_alert")
+    return _change("change_alert", name, actor, reason, using, changes)
+
+
+def mute_alert(
+    name: str,
+    *,
+    until: datetime | None,
+    actor: User | str,
+    reason: str = "",
+    enabled: bool = True,
+    using: str | None = None,
+) -> bool:
+    """Have nobody told of a rule's incidents until an instant; None: from now on they are told again.
+
+    `enabled` is what holds for a rule that nobody has changed yet: its row has the last word on that, too. Returns
+    whether anything changed. Raises PermissionDenied, and ValueError for a naive time and for a rule that cannot be.
+    """
+    if until is not None and timezone.is_naive(until):
+        msg = f"until must be an aware time, not {until}"
+        raise ValueError(msg)
+    check_permission(actor, "change_alert", subject=f"alert:{name}")
+    row = AlertRule.objects.using(manager_of(using).write_db).filter(name=name).first()
+    if row is None and until is None:
+        return False
+    changes = {"muted_until": until} | ({"enabled": enabled} if row is None else {})
+    action = "unmute_alert" if until is None else "mute_alert"
+    return _change(action, name, actor, reason, using, changes) is not None
+
+
+def _change(
+    action: str, name: str, actor: User | str, reason: str, using: str | None, changes: Mapping[str, Any]
+) -> AlertRule | None:
+    check_permission(actor, action, subject=f"alert:{name}")
     alias = manager_of(using).write_db
     with transaction.atomic(using=alias):
         found = AlertRule.objects.using(alias).select_for_update().filter(name=name).first()
         row = found or AlertRule(name=name)
-        told = [f"{key}: {getattr(row, key)} → {value}" for key, value in changes.items() if getattr(row, key) != value]
+        told = {
+            key: {"from": _plain(getattr(row, key)), "to": _plain(value)}
+            for key, value in changes.items()
+            if getattr(row, key) != value
+        }
         if found is not None and not told:
             return None
         for key, value in changes.items():
             setattr(row, key, value)
         check_alert(name, definition=row.definition, threshold=row.threshold)
         row.save(using=alias, force_insert=found is None)
-        why = "; ".join([*([reason] if reason else []), *told])
         Action.objects.using(alias).create(
-            actor=name_of(actor), action="change_alert", reason=clean(why), job_ids=[], subject=f"alert:{name}"
+            actor=name_of(actor),
+            action=action,
+            reason=clean(reason),
+            job_ids=[],
+            subject=f"alert:{name}",
+            detail=told or None,
         )
-    logger.info("action done action=change_alert actor=%s rule=%s", name_of(actor), name)
+    logger.info("action done action=%s actor=%s rule=%s", action, name_of(actor), name)
     return row
+
+
+def _plain(value: Any) -> Any:
+    return value.isoformat() if isinstance(value, datetime) else value
 
 
 def check_alert(name: str, *, definition: Any = None, threshold: Any = None) -> None:

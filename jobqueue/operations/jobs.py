@@ -17,28 +17,45 @@ LONGEST_SPREAD: Final = timedelta(minutes=10)
 
 
 def retry(
-    targets: Targets, *, actor: User | str, reason: str = "", spread: timedelta | None = None, using: str | None = None
+    targets: Targets,
+    *,
+    actor: User | str,
+    reason: str = "",
+    spread: timedelta | None = None,
+    subject: str = "",
+    using: str | None = None,
 ) -> Report:
     """Put dead letters back with a fresh budget of attempts, due at random within `spread` from now.
 
     None spreads 100 jobs and more by themselves (default_spread()); timedelta(0) makes all due at once. Refused: jobs
-    that are not dead, and `blocked by #id` where another job holds or outranks the dedupe key. Raises PermissionDenied,
-    and ValueError for a negative spread.
+    that are not dead, and `blocked by #id` where another job holds or outranks the dedupe key. A `subject` ("group:…")
+    tells in the audit what they have in common. Raises PermissionDenied, and ValueError for a negative spread.
     """
-    if spread is not None and spread < timedelta(0):
-        msg = f"spread must not be negative, not {spread}"
-        raise ValueError(msg)
+    check_spread(spread)
 
     def redrive(manager: JobManager, ids: list[int], seen: int) -> Moved:
         return manager.redrive(ids, spread=default_spread(seen) if spread is None else spread)
 
-    return act_on_jobs("retry", targets, actor, clean(reason), using, redrive)
+    return act_on_jobs("retry", targets, actor, clean(reason), using, redrive, subject=subject)
 
 
-def discard(targets: Targets, *, actor: User | str, reason: str = "", using: str | None = None) -> Report:
+def check_spread(spread: timedelta | None) -> None:
+    """Raise ValueError for a negative spread."""
+    if spread is not None and spread < timedelta(0):
+        msg = f"spread must not be negative, not {spread}"
+        raise ValueError(msg)
+
+
+def discard(
+    targets: Targets, *, actor: User | str, reason: str = "", subject: str = "", using: str | None = None
+) -> Report:
     """Discard dead letters: they become CANCELLED and are pruned as such. Raises PermissionDenied."""
     why = clean(reason)
-    return act_on_jobs("discard", targets, actor, why, using, lambda manager, ids, _: manager.discard(ids, reason=why))
+
+    def throw_away(manager: JobManager, ids: list[int], _seen: int) -> Moved:
+        return manager.discard(ids, reason=why)
+
+    return act_on_jobs("discard", targets, actor, why, using, throw_away, subject=subject)
 
 
 def cancel(targets: Targets, *, actor: User | str, reason: str = "", using: str | None = None) -> Report:

@@ -32,7 +32,8 @@ def pause_queue(
         raise ValueError(msg)
     why, who = clean(reason), name_of(actor)
     pause = partial(pausing.pause, name=name, paused_by=who, reason=why, until=until)
-    _act_on_queue("pause_queue", name, actor, why, using, pause)
+    detail = None if until is None else {"until": until.isoformat()}
+    _act_on_queue("pause_queue", name, actor, why, using, pause, detail)
 
 
 def resume_queue(name: str, *, actor: User | str, reason: str = "", using: str | None = None) -> bool:
@@ -50,10 +51,16 @@ def resume_queue(name: str, *, actor: User | str, reason: str = "", using: str |
 
 
 def _act_on_queue(
-    action: str, name: str, actor: User | str, reason: str, using: str | None, act: Callable[..., object]
+    action: str,
+    name: str,
+    actor: User | str,
+    reason: str,
+    using: str | None,
+    act: Callable[..., object],
+    detail: dict[str, str] | None = None,
 ) -> bool:
     """Change one queue and write the audit row of it; nothing changed leaves none. Returns whether it changed."""
-    check_permission(actor, action)
+    check_permission(actor, action, subject=f"queue:{name}")
     if name != pausing.ALL_QUEUES:
         check_name("queue", name)
     manager = manager_of(using)
@@ -61,7 +68,7 @@ def _act_on_queue(
         changed = bool(act(manager.run_sql))
         if changed:
             Action.objects.using(manager.write_db).create(
-                actor=name_of(actor), action=action, reason=reason, job_ids=[], subject=f"queue:{name}"
+                actor=name_of(actor), action=action, reason=reason, job_ids=[], subject=f"queue:{name}", detail=detail
             )
     logger.info("action done action=%s actor=%s queue=%s changed=%s", action, name_of(actor), name, changed)
     return changed

@@ -49,8 +49,9 @@ def check_payload(job_type: str, payload: Mapping[str, Any]) -> Arrival:
 
     Raises UnknownJobType, HandlerImportError, PayloadError and InputLimitExceeded.
     """
+    handler = registry.resolve(job_type, payload)  # first: a task may be in no module imported so far
     arrival = arrive(job_type, payload)
-    broken = check_input(registry.get(job_type).limits, payload, arrival.payload_bytes)
+    broken = check_input(handler.limits, handler.bounded(payload), arrival.payload_bytes)
     if broken is not None:
         raise InputLimitExceeded(broken)
     return arrival
@@ -101,7 +102,7 @@ def clone(job_id: int, *, actor: User | str, reason: str = "", using: str | None
     with transaction.atomic(using=manager.write_db):
         job = _read(manager, job_id, "clone")
         check_payload(job.job_type, job.payload)
-        new = manager.enqueue(
+        arrival = arrive(
             job.job_type,
             job.payload,
             queue=job.queue,
@@ -109,6 +110,7 @@ def clone(job_id: int, *, actor: User | str, reason: str = "", using: str | None
             max_attempts=job.max_attempts,
             owner=job.owner,
         )
+        new = manager.enqueue_arrival(arrival._replace(task_backend=job.task_backend))
         assert new is not None  # only a key that is held gives None
         _write(manager, actor, "clone", reason, [job_id, new.pk], {"of": job_id, "clone": new.pk})
     logger.info("action done action=clone actor=%s job_id=%s clone=%s", name_of(actor), job_id, new.pk)

@@ -2,24 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
+
+from django.utils.translation import gettext, gettext_noop
 
 ERROR_CHARACTERS: Final = 200
 
 
-def lasting(seconds: float) -> str:
-    """Return a duration in its largest units: 45 s, 6 min, 1 h 30 min, 2 d 4 h."""
+#: Parts of durations, from the largest unit of each on; the whole ones are without their rest.
+SECONDS: Final = gettext_noop("%(seconds)s s")
+MINUTES: Final = (gettext_noop("%(minutes)d min"), gettext_noop("%(minutes)d min %(seconds)d s"))
+HOURS: Final = (gettext_noop("%(hours)d h"), gettext_noop("%(hours)d h %(minutes)d min"))
+DAYS: Final = (gettext_noop("%(days)d d"), gettext_noop("%(days)d d %(hours)d h"))
+
+
+def lasting(seconds: float, say: Callable[[str], str] = str) -> str:
+    """Return a duration in its largest units: 45 s, 6 min, 1 h 30 min, 2 d 4 h; `say` translates."""
     whole = round(seconds)
     if whole < 60:
-        return f"{seconds:.3g} s" if seconds < 10 else f"{whole} s"
+        return say(SECONDS) % {"seconds": f"{seconds:.3g}" if seconds < 10 else whole}
     minutes, rest = divmod(whole, 60)
     if minutes < 60:
-        return f"{minutes} min" if rest == 0 else f"{minutes} min {rest} s"
+        return say(MINUTES[rest > 0]) % {"minutes": minutes, "seconds": rest}
     hours, minutes = divmod(minutes, 60)
     if hours < 24:
-        return f"{hours} h" if minutes == 0 else f"{hours} h {minutes} min"
+        return say(HOURS[minutes > 0]) % {"hours": hours, "minutes": minutes}
     days, hours = divmod(hours, 24)
-    return f"{days} d" if hours == 0 else f"{days} d {hours} h"
+    return say(DAYS[hours > 0]) % {"days": days, "hours": hours}
+
+
+def spoken(seconds: float) -> str:
+    """Return a duration in the language of whoever reads it; what is stored or sent has lasting()."""
+    return lasting(seconds, gettext)
 
 
 def plural(count: int, noun: str, cap: int) -> str:

@@ -8,9 +8,10 @@ Nothing here writes: jobqueue.maintenance.alerts does, with all workers taking t
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Mapping
 from datetime import datetime, timedelta
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from jobqueue.alerting import Rule, number
 from jobqueue.models import Incident
@@ -43,6 +44,16 @@ def measure(look: Look, rule: Rule, *, known: Collection[str] = ()) -> Values | 
     worst = sorted(found.keys() - known, key=lambda subject: found[subject].value, reverse=not rule.below)
     told = {*known, *worst[: max(0, MOST_SUBJECTS - len(known))]}
     return {subject: found[subject] for subject in found if subject in told}
+
+
+def worst(rule: Rule, values: Values | None) -> dict[str, Any] | None:
+    """Return the worst of a rule's values as JSON, None where they could not be read; without any its value is None."""
+    if values is None:
+        return None
+    pick = min if rule.below else max
+    known = {subject: one.value for subject, one in values.items() if math.isfinite(one.value)}
+    subject = pick(known, key=lambda each: known[each], default="")
+    return {"value": known.get(subject), "subject": subject}
 
 
 def in_order(rules: list[Rule]) -> list[Rule]:

@@ -15,8 +15,9 @@ from jobqueue.conf import get_settings
 from jobqueue.managers.settling import sqlstate
 from jobqueue.models import Cost
 
+from . import months
 from .budgets import BudgetState, budget_states
-from .costly import CostlyJob, RetryCost, costliest_jobs, retry_costs
+from .costly import CostlyJob, RetryCost, costliest_jobs, failures_since, retry_costs
 from .costs import WINDOWS, CostPoint, CostRow, Part, Period, cost_series, cost_table, total_cost
 from .limited import QUERY_CANCELED, Budget
 from .periods import beginnings, zone_of
@@ -129,6 +130,8 @@ def _read(look: _Look, by: Part, per: Period, unit: str, alias: str, now: dateti
     kept = get_settings().RETENTION_DONE_SECONDS
     # What failed is known of attempts whose jobs are kept.
     known_since = since if kept is None else max(since, now - timedelta(seconds=kept))
+    cut = look.budget.read(lambda: failures_since(known_since, using=alias), of="jobqueue_attempt")
+    known_since = known_since if cut is None else cut
     look.found["retries_since"] = known_since.astimezone(zone_of(None))
     look.keep("retries", "jobqueue_attempt", lambda: retry_costs(known_since, using=alias))
     first = get_settings().COST_UNITS[0]
@@ -137,6 +140,8 @@ def _read(look: _Look, by: Part, per: Period, unit: str, alias: str, now: dateti
 
 def _points(budget: Budget, by: Part, per: Period, since: datetime, alias: str, *, most: int) -> list[CostPoint] | None:
     """Return the sums by part and period in all units; None for too many of them, too."""
+    if per == "month":
+        return months.read(budget, by, since, alias, most=most)
     try:
         return budget.read(lambda: cost_series(by, since=since, per=per, most=most, using=alias), of="jobqueue_cost")
     except ValueError:

@@ -8,7 +8,8 @@ from decimal import Decimal
 from typing import Any, Final
 
 from django.db import connections, router
-from django.db.models import OuterRef, Subquery, Sum
+from django.db.models import DateTimeField, F, OuterRef, QuerySet, Subquery, Sum
+from django.db.models.functions import Greatest
 
 from jobqueue import sql
 from jobqueue.conf import get_settings
@@ -19,6 +20,8 @@ from .costs import costs_by, moment
 
 #: So many jobs are looked at for the costliest ones, dearest first, whatever their age.
 REACH: Final = 10_000
+#: So many attempts that failed and cost something are looked at, newest first, where a page asks for their sums.
+FAILURES: Final = 30_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +68,19 @@ def costliest_jobs(since: datetime | timedelta, *, limit: int = 20, using: str |
         return [CostlyJob(**dict(zip(names, row, strict=True))) for row in cursor.fetchall()]
 
 
+def failures_since(since: datetime, *, using: str, most: int = FAILURES) -> datetime:
+    """Return an instant since which no more than so many attempts failed and cost something: that one, or a later."""
+    # In the order of the column itself: what is read of it is another expression, which would be sorted.
+    at = Greatest(F("finished_at"), since, output_field=DateTimeField())
+    rows = _failures(since, using).annotate(ended=at).order_by("-finished_at").values_list("ended", flat=True)
+    return next(iter(rows[most : most + 1]), since)
+
+
+def _failures(since: Any, using: str) -> QuerySet[Attempt]:
+    outcomes = [outcome for outcome in Outcome if outcome != Outcome.DONE]
+    return Attempt.objects.using(using).filter(outcome__in=outcomes, finished_at__gte=moment(since)).exclude(cost=0)
+
+
 def retry_costs(since: datetime | timedelta, *, using: str | None = None) -> list[RetryCost]:
     """Return, by type, what was spent since an instant and how much of it on attempts that did not end well.
 
@@ -75,13 +91,7 @@ def retry_costs(since: datetime | timedelta, *, using: str | None = None) -> lis
     unit = get_settings().COST_UNITS[0]
     # Each job by its key: joined, the server may think it cheaper to walk through all jobs.
     job_type = Job.objects.using(alias).filter(pk=OuterRef("job_id")).values("job_type")
-    rows = (
-        Attempt.objects.using(alias)
-        .filter(outcome__in=[outcome for outcome in Outcome if outcome != Outcome.DONE], finished_at__gte=moment(since))
-        .exclude(cost=0)
-        .values(of_type=Subquery(job_type))
-        .annotate(failed=Sum("cost"))
-    )
+    rows = _failures(since, alias).values(of_type=Subquery(job_type)).annotate(failed=Sum("cost"))
     failed = {row["of_type"]: row["failed"] for row in rows}
     spent = {group.key[0]: group.amount for group in costs_by("job_type", since=since, unit=unit, using=alias)}
     found = [RetryCost(name, spent.get(name, amount), amount) for name, amount in failed.items()]

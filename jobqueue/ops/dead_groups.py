@@ -7,17 +7,19 @@ no text is read but that of each group's newest job. A count that older dead let
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
-from django.db.models import Count, Max, Min, Q
+from django.contrib.postgres.expressions import ArraySubquery
+from django.db.models import BooleanField, Count, F, Func, Max, Min, Q
 from django.db.models.functions import Left
 
 from jobqueue.errors import normal_message
-from jobqueue.models import Job
+from jobqueue.models import GroupNote, Job
 from jobqueue.models.expressions import StatementTimestamp
+from jobqueue.operations import Group
 from jobqueue.redaction import mask_text
 
 if TYPE_CHECKING:
@@ -51,6 +53,26 @@ class DeadGroup:
     age: timedelta  # since the first one died, by the database's clock
     error_class: str = ""
     message: str = ""  # the sample's, masked; numbers, names and paths are placeholders
+    note: GroupNote | None = None  # what people noted of it
+    now: datetime | None = None  # when it was read, by the database's clock
+
+    @property
+    def key(self) -> Group:
+        """What the operations call it."""
+        return Group(self.fingerprint or "", self.job_type)
+
+    @property
+    def assignee(self) -> str:
+        """Return in whose hands it is, "" for nobody's."""
+        return self.note.assignee if self.note else ""
+
+    @property
+    def muted(self) -> bool:
+        """Tell whether it is to be folded away: not beyond its time, nor once twice as many died in a day as then."""
+        if self.note is None or self.note.muted_until is None or self.now is None or self.note.muted_until <= self.now:
+            return False
+        rate = self.note.muted_rate
+        return rate is None or self.within["24h"] < 2 * max(1, rate)
 
     @property
     def pace(self) -> float:
@@ -84,14 +106,14 @@ class DeadGroups:
 
 
 def dead_groups(rows: QuerySet[Any], *, reach: int = REACH, shown: int = SHOWN) -> DeadGroups:
-    """Return the largest groups of the newest `reach` of these dead letters, in two statements."""
+    """Return the largest groups of the newest `reach` of these dead letters, in three statements."""
     newest = rows.order_by("-finished_at", "-pk").values("pk")[:reach]
     now = StatementTimestamp()
     columns = {f"within_{name}": Count("pk", filter=Q(finished_at__gt=now - span)) for name, span in WINDOWS.items()}
     # By their ids: a set cut to a number of rows cannot be grouped itself.
     counted = (
         Job.objects.using(rows.db)
-        .filter(pk__in=newest)
+        .filter(is_one_of(newest))
         .order_by()
         .values("fingerprint", "job_type")
         .annotate(jobs=Count("pk"), first=Min("finished_at"), last=Max("finished_at"), newest=Max("pk"), **columns)
@@ -100,15 +122,33 @@ def dead_groups(rows: QuerySet[Any], *, reach: int = REACH, shown: int = SHOWN) 
     found = sorted(counted, key=lambda row: (-row["jobs"], row["job_type"], row["fingerprint"] or ""))
     ages = [row["now"] - row["first"] for row in found if row["first"] is not None]
     full = sum(row["jobs"] for row in found) >= reach
-    heads = _heads([row["newest"] for row in found[:shown]], rows.db)
+    heads, notes = _heads([row["newest"] for row in found[:shown]], rows.db), _notes(found[:shown], rows.db)
     return DeadGroups(
-        groups=tuple(_group(row, heads) for row in found[:shown]),
+        groups=tuple(_group(row, heads, notes) for row in found[:shown]),
         more=full or len(found) > shown,
         reached=max(ages, default=timedelta(0)) if full else None,
     )
 
 
-def _group(row: Mapping[str, Any], heads: dict[int, tuple[str, str]]) -> DeadGroup:
+def is_one_of(ids: QuerySet[Any]) -> Func:
+    """Return the condition that a job's id is among these, at most some thousands.
+
+    As an array, which each is looked up from by the primary key: joined with a subquery the planner would rather walk
+    through all jobs there are.
+    """
+    return Func(
+        F("pk"), ArraySubquery(ids), template="(%(expressions)s))", arg_joiner=" = ANY (", output_field=BooleanField()
+    )
+
+
+def make_group(row: Mapping[str, Any], using: str) -> DeadGroup:
+    """Return the group of a row that counts it as dead_groups() does, in two statements."""
+    return _group(row, _heads([row["newest"]], using), _notes([row], using))
+
+
+def _group(
+    row: Mapping[str, Any], heads: dict[int, tuple[str, str]], notes: Mapping[tuple[str, str], GroupNote]
+) -> DeadGroup:
     error_class, message = heads.get(row["newest"], ("", ""))
     return DeadGroup(
         fingerprint=row["fingerprint"],
@@ -121,7 +161,16 @@ def _group(row: Mapping[str, Any], heads: dict[int, tuple[str, str]]) -> DeadGro
         age=timedelta(0) if row["first"] is None else row["now"] - row["first"],
         error_class=error_class,
         message=message,
+        note=notes.get((row["fingerprint"] or "", row["job_type"])),
+        now=row["now"],
     )
+
+
+def _notes(rows: Sequence[Mapping[str, Any]], using: str) -> dict[tuple[str, str], GroupNote]:
+    """Return what people noted of these groups."""
+    prints, types = {row["fingerprint"] or "" for row in rows}, {row["job_type"] for row in rows}
+    found = GroupNote.objects.using(using).filter(fingerprint__in=prints, job_type__in=types)
+    return {(note.fingerprint, note.job_type): note for note in found}
 
 
 def _heads(ids: list[int], using: str) -> dict[int, tuple[str, str]]:

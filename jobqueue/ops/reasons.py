@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -15,8 +16,8 @@ from jobqueue.outcomes import FATAL_OUTCOMES, Outcome
 from jobqueue.redaction import mask_text
 from jobqueue.states import Status, status_name
 
-from .alert_words import lasting
-from .limited import read_within
+from .alert_words import spoken
+from .limited import Budget, read_within
 from .waiting_reasons import Reason, at, waiting
 from .worker_figures import silent_after
 
@@ -28,21 +29,25 @@ LIMIT: Final = timedelta(milliseconds=500)
 STUCK: Final = frozenset({"lease_expired", "overlong"})
 
 
-def why(job: Job, *, using: str | None = None) -> list[Reason]:
+def why(job: Job, *, using: str | None = None, budget: Budget | None = None) -> list[Reason]:
     """Return why a job is not running, what it is doing, or how it ended; most important first, never empty.
 
-    Reads by index within half a second, else says that it is unknown. Raises django.db errors where the database is
-    away.
+    Reads by index within half a second, or within an open budget of the same database, else says that it is unknown.
+    Raises django.db errors where the database is away.
     """
     alias = using or Job.objects.write_db
+
+    def read(query: Callable[[], list[Reason]]) -> list[Reason] | None:
+        return read_within(alias, query, LIMIT) if budget is None else budget.read(query, of=Job._meta.db_table)
+
     if job.status in (Status.PENDING, Status.SCHEDULED):
-        found = read_within(alias, lambda: waiting(job, alias), LIMIT)
+        found = read(lambda: waiting(job, alias))
     elif job.status == Status.RUNNING:
-        found = read_within(alias, lambda: _running(job, alias), LIMIT)
+        found = read(lambda: _running(job, alias))
     elif job.status in (Status.DONE, Status.DEAD, Status.CANCELLED):
         found = [_ended(job)]
         if job.status == Status.DEAD and job.dedupe_key is not None:
-            found += read_within(alias, lambda: _key(job, alias), LIMIT) or []
+            found += read(lambda: _key(job, alias)) or []
     else:
         found = [Reason("status", _("Its status is %(status)s: no worker claims it.") % _named(job))]
     return found or [Reason("unknown", _("The database did not say why in time. Look again in a moment."))]
@@ -61,7 +66,7 @@ def _running(job: Job, alias: str) -> list[Reason]:
         reasons.append(Reason("progress", _("It last reported %(percent)s %%%(message)s.") % told))
     reasons += _holder(job, silent, stopping=bool(stopping))
     if job.lease_until is not None and not expired:
-        told = {"span": lasting((job.lease_until - now).total_seconds())}
+        told = {"span": spoken((job.lease_until - now).total_seconds())}
         lost = silent is None or silent >= silent_after()
         text = _("Its lease holds for another %(span)s: if nobody renews it, maintenance takes the job back then.")
         text = text if lost else _("Its lease holds for another %(span)s, and its worker renews it.")
@@ -74,12 +79,12 @@ def _running(job: Job, alias: str) -> list[Reason]:
 
 def _stuck(job: Job, now: datetime, *, expired: bool, stuck: bool) -> list[Reason]:
     if expired and job.lease_until is not None:
-        told = {"span": lasting((now - job.lease_until).total_seconds())}
+        told = {"span": spoken((now - job.lease_until).total_seconds())}
         text = _("It is stuck: its lease ran out %(span)s ago, so its worker is lost. Maintenance takes it back soon.")
         return [Reason("lease_expired", text % told)]
     if stuck:
         seconds, longer = patience()
-        told = {"span": lasting(longer.get(job.job_type, seconds))}
+        told = {"span": spoken(longer.get(job.job_type, seconds))}
         return [Reason("overlong", _("It is stuck: it runs for longer than the %(span)s that it may.") % told)]
     return []
 
@@ -90,14 +95,14 @@ def _doing(job: Job, now: datetime) -> Reason:
         text = _(
             "A worker claimed it at %(time)s, %(span)s ago; its start is known with the next renewal of its lease."
         )
-        told = {"time": at(since), "span": lasting((now - since).total_seconds())}
+        told = {"time": at(since), "span": spoken((now - since).total_seconds())}
         return Reason("claimed", text % told)
-    told = {"time": at(job.run_started_at), "span": lasting((now - job.run_started_at).total_seconds())}
+    told = {"time": at(job.run_started_at), "span": spoken((now - job.run_started_at).total_seconds())}
     return Reason("running", _("It has run since %(time)s, for %(span)s.") % told)
 
 
 def _holder(job: Job, silent: float | None, *, stopping: bool) -> list[Reason]:
-    told = {"worker": job.worker_id or "-", "span": lasting(silent or 0)}
+    told = {"worker": job.worker_id or "-", "span": spoken(silent or 0)}
     if silent is None:
         return [Reason("worker_gone", _("Its worker %(worker)s is not known any more.") % told)]
     if silent >= silent_after():

@@ -23,7 +23,7 @@ from jobqueue.models import Budget, Job
 from jobqueue.registry import registry
 from jobqueue.states import Status
 
-from .alert_words import lasting
+from .alert_words import spoken
 from .worker_figures import MOST_WORKERS, silent_after
 
 #: Jobs ahead of one are counted up to here.
@@ -87,7 +87,7 @@ def _not_due(job: Job, overdue: float) -> list[Reason]:
                 % {"time": at(job.run_after)},
             )
         ]
-    told = {"time": at(job.run_after), "span": lasting(-overdue)}
+    told = {"time": at(job.run_after), "span": spoken(-overdue)}
     if job.attempts and job.outcome is not None:
         told["outcome"] = str(job.get_outcome_display())
         return [
@@ -155,7 +155,7 @@ def _unknown_type(job: Job) -> list[Reason]:
         text = _("Workers have claimed it since %(time)s and gave it back: their code does not know the type %(type)s.")
         reasons.append(Reason("unknown_to_workers", text % {"time": at(job.unknown_since), "type": job.job_type}))
     try:
-        registry.get(job.job_type)
+        registry.resolve(job.job_type, job.payload)
     except JobQueueError:
         text = _("The code of this site declares no handler for the type %(type)s.")
         reasons.append(Reason("unknown_type", text % {"type": job.job_type}))
@@ -182,7 +182,7 @@ def _next(overdue: float) -> Reason:
         " its row, the free slots may be reserved for other queues, or it lies behind the point that a slow database"
         " makes workers claim from: then their next sweep finds it."
     )
-    return Reason("overlooked", text % {"span": lasting(overdue)})
+    return Reason("overlooked", text % {"span": spoken(overdue)})
 
 
 def at(instant: datetime) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from django.db.models import Expression, ExpressionWrapper, F
 from django.db.models.fields import DurationField
@@ -14,6 +14,9 @@ from jobqueue.conf import get_settings
 from jobqueue.internal import INTERNAL_QUEUE
 from jobqueue.models import Worker
 from jobqueue.models.expressions import StatementTimestamp
+
+if TYPE_CHECKING:
+    from django.db.models import QuerySet
 
 #: So many workers are told of, the youngest heartbeats first.
 MOST_WORKERS: Final = 1_000
@@ -28,6 +31,7 @@ class WorkerFigures:
     host: str
     pid: int
     version: str
+    release: str  # of the project; "": it does not say
     queues: tuple[str, ...]  # "*" stands for every queue
     job_types: tuple[str, ...]  # empty: every type
     started_at: datetime
@@ -57,10 +61,13 @@ def silent_after() -> float:
 
 def read_workers(alias: str) -> tuple[WorkerFigures, ...]:
     """Return the workers that have a row, by name and start."""
-    rows = Worker.objects.using(alias).annotate(
-        uptime=_age("started_at"), silence=_age("heartbeat_at"), claim_age=_age("claimed_at")
-    )
-    found = (_figures(row, silent_after()) for row in rows.order_by("-heartbeat_at")[:MOST_WORKERS])
+    return figures_of(Worker.objects.using(alias))
+
+
+def figures_of(workers: QuerySet[Worker], most: int = MOST_WORKERS) -> tuple[WorkerFigures, ...]:
+    """Return those of the rows whose heartbeats are the youngest, by name and start."""
+    rows = workers.annotate(uptime=_age("started_at"), silence=_age("heartbeat_at"), claim_age=_age("claimed_at"))
+    found = (_figures(row, silent_after()) for row in rows.order_by("-heartbeat_at")[:most])
     return tuple(sorted(found, key=lambda worker: (worker.name, worker.started_at, worker.worker_id)))
 
 
@@ -76,6 +83,7 @@ def _figures(row: Any, silent_seconds: float) -> WorkerFigures:
         host=row.hostname,
         pid=row.pid,
         version=row.version,
+        release=row.release,
         queues=tuple(row.queues),
         job_types=tuple(row.job_types),
         started_at=row.started_at,

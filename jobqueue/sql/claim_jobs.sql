@@ -49,4 +49,4 @@ RETURNING job.id, job.lease_epoch, job.job_type, job.queue, job.priority,
           CASE WHEN job.unknown_since IS NOT NULL
                THEN extract(epoch FROM statement_timestamp() - least(greatest(job.unknown_since, 'epoch'), '9999-12-30Z'))::float8
            END AS unknown_seconds,
-          job.outcome AS last_outcome, job.trace_context
+          job.outcome AS last_outcome, job.trace_context, job.task_backend

@@ -1,5 +1,5 @@
 -- Say that a worker is alive, and what it is doing; and write down what its handlers have counted.
--- Params:  worker_id text, name text, hostname text, pid int, version text, queues text[], job_types text[], slots int, busy int,
+-- Params:  worker_id text, name text, hostname text, pid int, version text, release text, queues text[], job_types text[], slots int, busy int,
 --          idle bool (NULL: as it was), sleeping bool (what that is for a row that was removed meanwhile),
 --          claimed_seconds float8 (since its last good claim loop, NULL: none yet), stopping bool, jobs_ended bigint,
 --          jobs_per_second float8, memory_bytes bigint, clock_skew_seconds float8, listening bool, gauges text (JSON array) (each NULL: as it was),
@@ -17,9 +17,9 @@ counted AS (
     SELECT given.name, given.labels, given.amount
       FROM jsonb_to_recordset(%(counts)s::jsonb) AS given (name text, labels jsonb, amount float8)
      WHERE NOT EXISTS (SELECT FROM known WHERE known.counts_batch >= %(batch)s::bigint))
-INSERT INTO jobqueue_worker (worker_id, name, hostname, pid, version, queues, job_types, slots, busy, claimed_at, stopping, idle_since,
+INSERT INTO jobqueue_worker (worker_id, name, hostname, pid, version, release, queues, job_types, slots, busy, claimed_at, stopping, idle_since,
                              jobs_ended, jobs_per_second, memory_bytes, clock_skew_seconds, listening, gauges, counts_batch)
-SELECT %(worker_id)s::text, %(name)s::text, %(hostname)s::text, %(pid)s::int, %(version)s::text, %(queues)s::text[],
+SELECT %(worker_id)s::text, %(name)s::text, %(hostname)s::text, %(pid)s::int, %(version)s::text, %(release)s::text, %(queues)s::text[],
        %(job_types)s::text[], %(slots)s::int, %(busy)s::int,
        statement_timestamp() - make_interval(secs => %(claimed_seconds)s::float8), %(stopping)s::bool,
        CASE WHEN COALESCE(%(idle)s::bool, %(sleeping)s::bool) THEN statement_timestamp() END,

@@ -11,6 +11,7 @@ import random
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from math import inf
@@ -370,6 +371,12 @@ class Dispatch:
         except HandlerImportError:
             item.policy = None  # its attempt fails in the child, with the import error stored
         except UnknownJobType as error:
+            fallback = self.policies.fallback if item.job.task_backend is not None else None
+            if fallback and (item.job.unknown_seconds or 0) < self._settings.UNKNOWN_TYPE_DEAD_SECONDS:
+                # A task that no module of the zygote has declared: the child imports it by its path.
+                item.policy = replace(fallback, name=item.job.job_type)
+                hands.add(item, now)
+                return
             self._settler.add(item, self._unknown(item, str(error)))
             return
         hands.add(item, now)

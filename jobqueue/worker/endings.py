@@ -15,12 +15,14 @@ from jobqueue.outcomes import Outcome
 from .holding import Held
 
 MEMORY = "memory"  # a reason to kill without asking
+KILL = "kill"  # a person's word, which is one, too
 
 _CLASSES = {
     DEADLINE: "jobqueue.exceptions.JobDeadlineExceeded",
     MEMORY: "jobqueue.exceptions.JobMemoryExceeded",
     CANCEL: "jobqueue.exceptions.JobCancelled",
     INTERRUPT: "jobqueue.exceptions.JobInterrupted",
+    KILL: "jobqueue.exceptions.JobKilled",
 }
 
 
@@ -32,6 +34,7 @@ def apply_reason(ending: Ending, held: Held, reason: str) -> None:
         MEMORY: (Outcome.MEMORY, "dead"),
         CANCEL: (Outcome.CANCELLED, "cancel"),
         INTERRUPT: (Outcome.INTERRUPTED, "interrupt"),
+        KILL: (Outcome.CRASHED, "retry"),
     }[reason]
     ending.outcome, ending.step = outcome, step
     ending.limit_hit = reason in (DEADLINE, MEMORY)
@@ -48,6 +51,8 @@ def _text(held: Held, reason: str) -> str:
         used = (held.peak_memory or 0) / 2**20
         allowed = ((limits.memory_bytes if limits else None) or 0) / 2**20
         return f"memory limit of {allowed:.0f} MB exceeded: {used:.0f} MB in use, the process was killed"
+    if reason == KILL:
+        return f"killed by {held.killed_by} after {held.run_seconds():.1f} s"
     return "cancelled while it ran" if reason == CANCEL else "cut off by no fault of its own; its effects may repeat"
 
 

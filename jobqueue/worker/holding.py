@@ -33,6 +33,7 @@ class Held:
     asked: str | None = None  # why it is being stopped
     remind_at: float | None = None  # monotonic: when it is signalled once more, having been asked
     kill_at: float | None = None  # monotonic: when its child is killed, having been asked
+    killed_by: str = ""  # the person who asked for it
     limit_hit: bool = False
     ended: bool = False
     lost: bool = False

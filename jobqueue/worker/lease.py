@@ -22,6 +22,7 @@ from jobqueue.managers import Renewal, leasing
 from jobqueue.managers.sessions import Session
 
 from .holding import HeldJobs, boottime
+from .orders import Mailbox
 from .pricing import open_costs
 from .registration import beat_interval
 from .threads import Inbox
@@ -45,20 +46,25 @@ class Heartbeat(threading.Thread):
         beat: Callable[[Session], None],
         leave: Callable[[Session], None],
         heard: Callable[[list[Renewal]], None],
+        mailbox: Mailbox,
     ) -> None:
         super().__init__(name="jobqueue-lease", daemon=True)
         self.session = session
         self._held, self._inbox, self._worker_id, self._lease = held, inbox, worker_id, lease
-        self._beat, self._leave, self._heard = beat, leave, heard
+        self._beat, self._leave, self._heard, self._mailbox = beat, leave, heard, mailbox
         self._wake, self._ended = threading.Event(), threading.Event()
-        self._renew_at = self._beat_at = 0.0
+        self._renew_at = self._beat_at = self._orders_at = 0.0
         self._quietly = Quietly(logger)
         self.healthy_at = time.monotonic()
         self.deaf: Callable[[], bool] = lambda: True  # whether no hints come, so that cancels must be looked for
 
     def look_now(self) -> None:
-        """Renew at once: somebody asked to cancel a job of this worker."""
-        self._renew_at = 0.0
+        """Renew and read orders at once: somebody asked to cancel a job of this worker, or asked something of it."""
+        self._renew_at = self._orders_at = 0.0
+        self._wake.set()
+
+    def look_soon(self) -> None:
+        """Write what has been answered to orders."""
         self._wake.set()
 
     def end(self) -> None:
@@ -71,6 +77,7 @@ class Heartbeat(threading.Thread):
         try:
             self._beat_on()
             if not self.session.away:
+                self._mailbox.write(self.session.run)
                 self._leave(self.session)
         except DatabaseError:
             logger.debug("worker row left behind worker=%s", self._worker_id)  # maintenance removes it
@@ -106,6 +113,10 @@ class Heartbeat(threading.Thread):
                 self._beat_at = now + beat_interval(self._lease).total_seconds()
         if self.deaf():
             self._look_for_cancels()
+        self._mailbox.write(self.session.run)
+        if self.deaf() or now >= self._orders_at:
+            self._orders_at = now + beat_interval(self._lease).total_seconds()
+            self._mailbox.read(self.session.run)
         self._write_costs()
         progress = self._held.take_progress()
         if progress:

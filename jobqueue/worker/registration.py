@@ -16,6 +16,7 @@ from django.db import DatabaseError
 import jobqueue
 from jobqueue import sql
 from jobqueue.children.processes import descendants_of, proportional_bytes
+from jobqueue.conf import get_settings
 from jobqueue.exceptions import ConfigurationError
 from jobqueue.internal import is_internal
 from jobqueue.logs import Quietly
@@ -74,6 +75,8 @@ class Registration:
             try:
                 ready(session.run)
                 self.beat(session)
+                if release := get_settings().RELEASE:
+                    session.run(sql.REMEMBER_RELEASE, {"version": release})
                 pending = pending_queues(session.run)
                 break
             except DatabaseError as error:
@@ -127,6 +130,7 @@ class Registration:
                 "hostname": socket.gethostname(),
                 "pid": os.getpid(),
                 "version": jobqueue.__version__,
+                "release": get_settings().RELEASE,
                 "queues": self.queues,
                 "job_types": list(self._options.job_types),
                 "slots": self._slots,

@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING, Any
 from jobqueue.children.announcing import signal_for
 from jobqueue.children.costs import summed
 from jobqueue.children.protocol import CANCEL, DEADLINE, INTERRUPT, LEASE_LOST, Notice, Report, ending_from_json
+from jobqueue.conf import get_settings
+from jobqueue.handlers import Policy
 from jobqueue.managers import CostLine, Done, Ending, Release
 from jobqueue.outcomes import Outcome
 from jobqueue.states import Status
 
-from .endings import MEMORY, apply_reason, crashed, stopped
+from .endings import KILL, MEMORY, apply_reason, crashed, stopped
 from .holding import Held, HeldJobs
 from .pool import Child, Pool
 from .pricing import charged
@@ -40,6 +42,7 @@ class Reports:
         self.hands: Hands
         self.stops: Stops
         self.telemetry = Telemetry()
+        self.learn: Callable[[Policy], None] = lambda _: None
         self.receivers: set[str] = set()  # signals that somebody listens to
         self._notices: deque[Notice] = deque()  # signals of killed children, for a living one to send
         self.ended = 0
@@ -69,6 +72,12 @@ class Reports:
         elif report.kind == "B" and held is not None and held.asked is None:
             held.started = time.monotonic()
             self.stops.began(held, held.started, first=False)
+        elif report.kind == "Q":  # a task that the child has imported by its path: how it is to be run
+            policy = Policy.from_json(report.value)
+            self.learn(policy)
+            if held is not None and held.policy is not None:
+                held.policy = policy
+                self.stops.began(held, time.monotonic())
         elif report.kind == "P":
             self._held.note_progress((report.id, report.lease_epoch), report.value)
         elif report.kind == "M":
@@ -111,6 +120,11 @@ class Reports:
             if held.costs or held.peak_memory:
                 return end._replace(costs=held.costs, peak_memory=held.peak_memory)
             return end
+        if end.outcome == Outcome.UNKNOWN_TYPE and held.job.task_backend is not None:
+            settings = get_settings()
+            if (held.job.unknown_seconds or 0) < settings.UNKNOWN_TYPE_DEAD_SECONDS:
+                held.killed = True  # not the end that the child knows: another worker may have the newer code
+                return Release(*held.fence, timedelta(seconds=settings.UNKNOWN_TYPE_RETRY_SECONDS), unknown=True)
         end.costs, end.peak_memory = held.costs, held.peak_memory
         if held.asked in (DEADLINE, CANCEL, INTERRUPT):
             told = end.outcome
@@ -135,7 +149,7 @@ class Reports:
         self.ended += held.killed
         if held.lost or held.asked == LEASE_LOST:
             self._held.give_up(held)
-        elif held.asked in (DEADLINE, CANCEL, INTERRUPT, MEMORY):
+        elif held.asked in (DEADLINE, CANCEL, INTERRUPT, MEMORY, KILL):
             self.settler.add(held, charged(held, stopped(held, held.asked, code), None))
         elif held.started is None:
             held.child = None

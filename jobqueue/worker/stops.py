@@ -121,7 +121,7 @@ class Stops:
         elif held.asked is not None:
             if held.kill_at is not None and now >= held.kill_at:
                 held.remind_at = held.kill_at = None
-                self._kill(child)
+                self.kill(child)
             elif held.remind_at is not None and now >= held.remind_at:
                 held.remind_at = None  # Python may have swallowed the first order, see Child._on_unraisable
                 self._pool.launcher.signal(child.key, STOP_SIGNAL)
@@ -136,9 +136,10 @@ class Stops:
         elif held.deadline is not None and now >= held.deadline:
             held.deadline = None
             logger.warning("receivers took too long, child killed job_id=%s", held.job.id)
-            self._kill(child)
+            self.kill(child)
 
-    def _kill(self, child: Child) -> None:
+    def kill(self, child: Child) -> None:
+        """Kill a child, with all that its handlers started; what it runs ends with it."""
         pricing.sample(child, child.running())  # the last look: nobody tells what a killed run has used
         child.killed_at = time.monotonic()
         self._pool.launcher.kill(child.key)
@@ -185,4 +186,4 @@ class Stops:
         held.peak_memory = max(held.peak_memory or 0, size)
         if size > limit:
             held.asked, held.limit_hit = MEMORY, True
-            self._kill(child)
+            self.kill(child)

@@ -44,6 +44,7 @@ from .endings import new_ending
 from .holding import Held, HeldJobs
 from .lease import Heartbeat
 from .options import WorkerOptions
+from .orders import Orders
 from .own import Hands, OwnSlot
 from .pool import Child, Pool
 from .registration import Registration, check_job_types, home_queues
@@ -99,6 +100,7 @@ class Supervisor:
         self.dispatch.budget = options.max_jobs
         self.reports.settler, self.reports.hands, self.reports.stops = self.settler, self.hands, self.stops
         self.stops.put_back = self.hands.put_back
+        self.orders = Orders(self)
         heartbeat_timeout = max(timedelta(seconds=0.5), options.lease / 6 - timedelta(milliseconds=100))
         self.heartbeat = Heartbeat(
             self._session("lease", heartbeat_timeout),
@@ -109,6 +111,7 @@ class Supervisor:
             beat=self.registration.beat,
             leave=self.registration.leave,
             heard=self._heard,
+            mailbox=self.orders.mailbox,
         )
         self.listener: Listener | None = None
         self.maintenance: Maintenance | None = None
@@ -203,6 +206,7 @@ class Supervisor:
         self.own.heard = "worker_heartbeat" in self.reports.receivers
         self.stops.hears_begin = "job_started" in self.reports.receivers
         self.dispatch.policies = registry.told = policies = from_policies(table)
+        self.reports.learn = policies.learn
         for module, text in policies.failed.items():
             logger.error("handlers not imported module=%s error=%s", module, text.strip().split("\n")[-1])
         check_job_types(self.options, policies)
@@ -255,6 +259,7 @@ class Supervisor:
 
     def _check(self, now: float) -> None:
         self.stops.check(now)
+        self.orders.stacks.check(now)
         for child in self.stops.oversized:
             if not child.retiring:
                 self.hands.put_back_retired(child)
@@ -293,6 +298,7 @@ class Supervisor:
             self.dispatch.next_at(now),
             self.settler.next_at(),
             self.stops.next_at(now),
+            self.orders.stacks.next_at(now),
             self.shutdown.next_at(),
             self.births.next_at(now),
         ]

@@ -47,6 +47,11 @@ class Processes:
             if process.poll() is not None
         ]
 
+    def exit_code(self, name: str) -> int | None:
+        """Return the exit code of a process that ended by itself, None while it runs and where there is none."""
+        process = self._running.get(name)
+        return None if process is None else process.poll()
+
     def stop(self, *names: str) -> None:
         """End these processes, or all: ask first, and kill what has not ended after TERMINATE_SECONDS."""
         ending = {name: self._running.pop(name) for name in names or list(self._running) if name in self._running}

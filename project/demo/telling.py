@@ -43,11 +43,13 @@ class Teller:
 
     def look(self) -> dict[Status, int]:
         """Print what is new, and the counts when they have changed; return these."""
-        for job in Job.objects.dead().exclude(pk__in=self._told).order_by("id"):
+        # What is set up for the console (scene.py) is told of in the end.
+        documents = Job.objects.exclude(job_type__startswith="demo.").exclude(pk__in=self._told).order_by("id")
+        for job in documents.filter(status=Status.DEAD):
             self._tell(
                 job, f"dead letter after {_attempts(job)}: {job.get_outcome_display()}: {_first_line(job.last_error)}"
             )
-        for job in Job.objects.filter(status=Status.DONE, attempts__gt=1).exclude(pk__in=self._told).order_by("id"):
+        for job in documents.filter(status=Status.DONE, attempts__gt=1):
             self._tell(job, f"done at attempt {job.attempts}; before that: {_first_line(job.last_error)}")
         counts = Job.objects.counts(cap=None)
         if (line := counts_line(counts)) != self._last:

@@ -2,21 +2,25 @@
 
 import os
 import sysconfig
+from datetime import timedelta
 from itertools import islice
 from pathlib import Path
 
 import httpx
 from django.conf import settings
 from django.urls import reverse
+from django.utils import timezone
 
 from jobqueue.models import Job
 from project.documents.collecting import SUFFIXES, files_of, index_jobs
+from project.documents.tasks import find_duplicates
 from project.samples import Samples
 
 FOUND_MAX = 220
 NOTIFICATIONS = 12
 SEARCHES = 8
 PLAIN_MAX_BYTES = 4_000
+DUPLICATES_AFTER_SECONDS = 6
 
 
 def chosen_documents() -> list[Path]:
@@ -57,7 +61,9 @@ def enqueue(samples: Samples) -> int:
         {"job_type": "documents.native_crash", "payload": {"path": str(samples.reports[0])}},
         *index_jobs(documents),
     ]
-    return sum(job is not None for job in Job.objects.enqueue_many(jobs))
+    # Looks at what the others have stored by then.
+    find_duplicates.using(run_after=timezone.now() + timedelta(seconds=DUPLICATES_AFTER_SECONDS)).enqueue()
+    return 1 + sum(job is not None for job in Job.objects.enqueue_many(jobs))
 
 
 def _search(file: Path, phrase: str) -> dict[str, str]:

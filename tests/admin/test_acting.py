@@ -166,7 +166,7 @@ def test_a_job_that_left_the_list_meanwhile_is_answered_for(operator: Client) ->
 
     html = operator.post(reverse(DEAD), choose("retry", job), follow=True).content.decode()
 
-    assert f"1 job was refused: #{job.pk} is PENDING" in html
+    assert f"1 job was refused: #{job.pk} is not in this list any more" in html
 
 
 @pytest.mark.parametrize(

@@ -1,28 +1,24 @@
 """What jobs, errors and people wrote is text on every page, never markup (case C53)."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from html.parser import HTMLParser
 
 import pytest
+from django.apps import apps
+from django.db.models import JSONField, TextField
 from django.test import Client
 from django.urls import reverse
 
-from jobqueue.models import Action, Attempt, Job
-from jobqueue.states import Status
-from tests.factories import ActionFactory, AttemptFactory, CostFactory, JobFactory, WorkerFactory
+from jobqueue.models import Job
 
-from .conftest import ACTIONS, COSTS, DEAD, JOBS, STUCK, WORKERS, page_of
+from . import hostile
+from .conftest import ACTIONS, DEAD, JOBS, page_of
+from .matrix import NOBODY, ROWS, World
+from .test_matrix import PERMISSIONS
 
 pytestmark = pytest.mark.django_db
 
-ATTACKS = [
-    "<img src=x onerror=1>",
-    "</script><script>1</script>",
-    "\"'><svg onload=1>",
-    "{{ 1 }}{% debug %}",
-    "</pre><b>",
-]
-EVIL = "".join(ATTACKS)
+EVIL = hostile.EVIL
 # Nothing that the theme itself uses.
 FORBIDDEN_TAGS = {"b", "iframe", "object", "style"}
 
@@ -58,34 +54,63 @@ def _is_jsi18n(attributes: dict[str, str | None]) -> bool:
 
 
 @pytest.fixture
-def evil_job() -> Job:
-    """A dead letter and a stuck job whose every text is an attack, with all that hangs on them."""
-    names = "job_type queue result last_error error_class fingerprint dedupe_key owner worker_id".split()
-    texts = dict.fromkeys(names, EVIL) | {"payload": {EVIL: [EVIL]}, "progress": {"message": EVIL}}
-    JobFactory.create(expired=True, **texts | {"dedupe_key": None})
-    job: Job = JobFactory.create(status=Status.DEAD, **texts)
-    AttemptFactory.create(job=job, worker_id=EVIL, error_class=EVIL, error_text=EVIL, traceback=EVIL, fingerprint=EVIL)
-    ActionFactory.create(job_ids=[job.pk], actor=EVIL, action=EVIL, reason=EVIL)
-    CostFactory.create(job_type=EVIL, unit=EVIL)
-    WorkerFactory.create(worker_id=EVIL, name=EVIL, hostname=EVIL, version=EVIL, queues=[EVIL], job_types=[EVIL])
-    return job
+def world(db: None) -> World:
+    """Return rows whose every text is an attack."""
+    return hostile.hostile_world()
+
+
+@pytest.fixture
+def evil_job(world: World) -> Job:
+    """Return a dead letter whose every text is an attack."""
+    return world.dead
+
+
+@pytest.fixture
+def operator(client_of: Callable[..., Client]) -> Client:
+    """Return the client of somebody who may do everything."""
+    return client_of(*PERMISSIONS, username="mallory")
+
+
+def test_every_text_of_every_table_is_an_attack(world: World) -> None:
+    missed = [
+        f"{model.__name__}.{column.name}"
+        for model in apps.get_app_config("jobqueue").get_models()
+        if model._meta.managed and not model._meta.proxy
+        for column in model._meta.concrete_fields
+        if isinstance(column, TextField | JSONField)
+        and not any(
+            hostile.ATTACKS[0] in str(value) for value in model._default_manager.values_list(column.name, flat=True)
+        )
+    ]
+
+    assert set(missed) <= hostile.ELSEWHERE, "give them an attack in tests/admin/hostile.py"
 
 
 @pytest.mark.smoke
-def test_no_page_has_a_live_node(operator: Client, evil_job: Job) -> None:
-    attempt = Attempt.objects.get()
-    urls = [
-        *(reverse(page) for page in (JOBS, DEAD, STUCK, COSTS, WORKERS, ACTIONS)),
-        page_of(evil_job),
-        reverse("admin:jobqueue_attempt_changelist"),
-        reverse("admin:jobqueue_attempt_change", args=[attempt.pk]),
-        reverse("admin:jobqueue_action_change", args=[Action.objects.get().pk]),
-    ]
+def test_no_page_has_a_live_node(operator: Client, world: World) -> None:
+    pages = [row for row in ROWS if row.method == "GET" and row.needs != NOBODY]
 
-    for url in urls:
-        answer = operator.get(url, follow=True)
-        assert answer.status_code == 200, url
-        assert list(live_nodes(answer.content.decode())) == [], url
+    for row in pages:
+        answer = operator.get(row.url(world), follow=True)
+        assert answer.status_code in row.answers, row
+        if answer["Content-Type"].startswith("text/html"):
+            assert list(live_nodes(answer.content.decode())) == [], row
+
+
+def test_no_page_that_answers_a_form_has_a_live_node(operator: Client, world: World) -> None:
+    for row in ROWS:
+        if row.method == "POST" and row.needs != NOBODY:
+            data = dict.fromkeys(("reason", "note", "value", "field", "name", "queue"), EVIL) | row.data(world)
+            answer = operator.post(row.url(world), data, follow=True)
+            if answer["Content-Type"].startswith("text/html"):
+                assert list(live_nodes(answer.content.decode())) == [], row
+
+
+def test_the_start_of_the_console_has_no_live_node(operator: Client, world: World) -> None:
+    for url in (reverse("admin:index"), reverse("admin:app_list", args=["jobqueue"])):
+        answer = operator.get(url)
+        assert answer.status_code == 200
+        assert list(live_nodes(answer.content.decode())) == []
 
 
 def test_the_texts_are_shown_as_they_are(operator: Client, evil_job: Job) -> None:

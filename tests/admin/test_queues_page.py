@@ -14,7 +14,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from jobqueue import operations
-from jobqueue.admin import pausing, queues
+from jobqueue.admin import live, pausing, queues
 from jobqueue.models import Action, Queue
 from jobqueue.ops import queue_table
 from jobqueue.ops.queues import paused_queues
@@ -26,6 +26,7 @@ pytestmark = pytest.mark.django_db
 
 ClientOf = Callable[..., Client]
 QUEUES = reverse("admin:jobqueue_queue_changelist")
+PART = reverse("admin:jobqueue_queue_part")
 PAUSE = reverse("admin:jobqueue_queue_pause")
 RESUME = reverse("admin:jobqueue_queue_resume")
 MANAGE = operations.PERMISSIONS["pause_queue"].removeprefix("jobqueue.")
@@ -78,7 +79,7 @@ def test_a_queue_is_shown_with_its_figures(manager: Client) -> None:
 def test_a_queue_that_nobody_serves_says_so(manager: Client) -> None:
     JobFactory.create(queue="lost")
 
-    assert '<span class="jobqueue-status jobqueue-dead">none</span>' in manager.get(QUEUES).content.decode()
+    assert '<span class="jobqueue-badge jobqueue-is-bad">none</span>' in manager.get(QUEUES).content.decode()
 
 
 def test_a_pause_is_shown_with_who_until_when_and_why(manager: Client, settings: Any) -> None:
@@ -124,7 +125,18 @@ def test_a_reader_sees_no_buttons_and_is_refused(client_of: ClientOf, caplog: py
     assert "action refused action=pause_queue actor=reader" in caplog.text
     assert "action refused action=resume_queue actor=reader" in caplog.text
     assert not Queue.objects.exists()
-    assert not Action.objects.exists()
+    assert not Action.objects.filter(refused=False).exists()
+
+
+def test_the_rows_are_read_anew_by_a_part_of_their_own(manager: Client, client_of: ClientOf) -> None:
+    JobFactory.create(queue="mail")
+    page, part = manager.get(QUEUES).content.decode(), manager.get(PART)
+
+    assert f'data-hx-get="{PART}"' in page
+    assert live.HEADER in part
+    assert "mail" in part.content.decode()
+    assert "<html" not in part.content.decode()
+    assert client_of("view_worker", username="other").get(PART).status_code == 403
 
 
 def test_a_queue_is_paused_and_resumed_and_both_are_written_down(manager: Client) -> None:

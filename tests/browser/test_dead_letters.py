@@ -57,12 +57,14 @@ def open_preview(visit: Visit) -> None:
     visit.page.get_by_text("12 jobs", exact=True).wait_for()
 
 
+@pytest.mark.walk
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 def test_the_pages_are_accessible(open_page: OpenPage, groups: None, slow_steps: None, dark: bool) -> None:
     visit = open_page(DEAD, dark=dark)
     visit.picture("groups")
     assert visit.violations() == []
     visit.page.get_by_role("link", name="requests.exceptions.ConnectionError").click()
+    visit.page.get_by_role("link", name="Show its dead letters one by one").click()
     visit.page.get_by_role("heading", name="One group of errors").wait_for()
     visit.picture("one-group")
     assert visit.violations() == []
@@ -83,6 +85,7 @@ def test_the_pages_are_accessible(open_page: OpenPage, groups: None, slow_steps:
     assert visit.complaints == []
 
 
+@pytest.mark.walk
 def test_the_pages_fit_320_pixels(open_page: OpenPage, groups: None, slow_steps: None) -> None:
     visit = open_page(DEAD, width=320)
     visit.picture("groups-320")

@@ -1,83 +1,30 @@
-"""The page of a job and its repair, as people meet them: why it is not running, an edit with its comparison, masks."""
+"""The page of a job as people use it: a payload edited by keyboard, a retry at a time, a stack that comes by itself."""
 
 from collections.abc import Callable
 
 import pytest
 from django.urls import reverse
 
-from jobqueue.models import Action, Job
+from jobqueue.models import Action, Job, Order
 from jobqueue.states import Status
-from tests.factories import ActionFactory, AttemptFactory, JobFactory, WorkerFactory, ago
+from tests.factories import JobFactory, WorkerFactory, ago
 
 from .conftest import Visit
 
 OpenPage = Callable[..., Visit]
 
 PAYLOAD = {"path": "reports/2026-11.pdf", "password": "hunter2", "pages": 12, "to": ["anna@example.org"]}
-PAGES = ("waiting", "running", "dead", "edit", "compare", "unmasked")
 
 
 @pytest.fixture
 def dead(transactional_db: None) -> Job:
-    """A dead letter with a history and a secret."""
-    job: Job = JobFactory.create(
-        status=Status.DEAD, job_type="probe.ok", payload=PAYLOAD, dedupe_key="report-11", owner="anna@example.org",
-        last_error="httpx.ConnectError: https://bob:secret@example.org refused", cost_total="0.35",
-    )  # fmt: skip
-    AttemptFactory.create(job=job, error_text="refused: token=abcdef", traceback="Traceback: token=abcdef")
-    ActionFactory.create(job_ids=[job.pk], actor="anna", action="retry", reason="the partner is back")
+    """A dead letter with a secret."""
+    job: Job = JobFactory.create(status=Status.DEAD, payload=PAYLOAD, owner="anna@example.org")
     return job
 
 
 def page_of(job: Job) -> str:
     return reverse("admin:jobqueue_job_change", args=[job.pk])
-
-
-def opened(open_page: OpenPage, name: str, dead: Job, **options: object) -> Visit:
-    """Open one of the pages, through those that lead to it."""
-    if name == "waiting":
-        WorkerFactory.create(queues=["mail"])
-        JobFactory.create_batch(3, priority=1)
-        return open_page(page_of(JobFactory.create(payload={"path": "a"}, run_after=ago(300))), **options)
-    if name == "running":
-        running = {"run_started_at": ago(700), "claimed_at": ago(701), "progress": {"percent": 40, "message": "page 5"}}
-        return open_page(page_of(JobFactory.create(status=Status.RUNNING, **running)), **options)
-    visit = open_page(page_of(dead), **options)
-    if name == "unmasked":
-        visit.page.get_by_role("button", name="Show them").click()
-        visit.page.get_by_role("heading", name="Hidden values of").wait_for()
-    if name in ("edit", "compare"):
-        visit.page.get_by_role("link", name="Edit the payload and retry").click()
-        visit.page.get_by_label("Payload").wait_for()
-    if name == "compare":
-        change(visit)
-    return visit
-
-
-def change(visit: Visit) -> None:
-    payload = visit.page.get_by_label("Payload")
-    payload.fill(payload.input_value().replace("2026-11", "2026-12"))
-    visit.page.get_by_role("button", name="Show what changes").click()
-    visit.page.get_by_role("button", name="Save and retry").wait_for()
-
-
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-@pytest.mark.parametrize("name", PAGES)
-def test_a_page_is_accessible_and_runs_nothing_inline(open_page: OpenPage, dead: Job, name: str, dark: bool) -> None:
-    visit = opened(open_page, name, dead, dark=dark)
-    visit.picture(f"job-{name}")
-
-    assert visit.violations() == []
-    assert visit.complaints == []
-
-
-@pytest.mark.parametrize("name", PAGES)
-def test_a_page_fits_320_pixels(open_page: OpenPage, dead: Job, name: str) -> None:
-    visit = opened(open_page, name, dead, width=320)
-    visit.picture(f"job-{name}-320")
-
-    width, window = visit.page.evaluate("[document.documentElement.scrollWidth, window.innerWidth]")
-    assert width <= window + 1
 
 
 def test_a_payload_is_edited_by_keyboard_alone(open_page: OpenPage, dead: Job) -> None:
@@ -100,7 +47,7 @@ def test_a_payload_is_edited_by_keyboard_alone(open_page: OpenPage, dead: Job) -
     keys.press("Enter")
 
     visit.page.get_by_text("The payload was changed, and the job put back.").wait_for()
-    visit.page.get_by_role("cell", name="edit_payload").wait_for()
+    visit.page.get_by_role("cell", name="Edit and retry").wait_for()
     after = Job.objects.get(pk=dead.pk)
     assert (after.status, after.payload) == (Status.PENDING, PAYLOAD | {"path": "reports/2026-12.pdf"})
     assert Action.objects.latest("pk").detail["payload"]["from"] == PAYLOAD
@@ -118,8 +65,12 @@ def reached(visit: Visit, button: str) -> None:
 
 def test_a_dead_letter_is_retried_at_a_time_and_a_job_is_cloned(open_page: OpenPage, dead: Job) -> None:
     visit = open_page(page_of(dead))
-    visit.page.get_by_label("Time", exact=True).fill("2099-01-02T03:04:05")
-    visit.page.get_by_role("button", name="Retry at this time").click()
+    question = visit.page.get_by_text("It waits as scheduled until then")
+    assert not question.is_visible()
+    visit.page.get_by_text("Retry at a time…").click()
+    assert question.is_visible()
+    visit.page.get_by_label("Not before").fill("2099-01-02T03:04:05")
+    visit.page.get_by_role("button", name="Yes: Retry at a time").click()
 
     visit.page.get_by_text("It is not due before 2099-01-02 03:04:05").wait_for()
     visit.page.get_by_role("button", name="Clone").click()
@@ -127,3 +78,25 @@ def test_a_dead_letter_is_retried_at_a_time_and_a_job_is_cloned(open_page: OpenP
 
     assert Job.objects.get(pk=dead.pk).status == Status.SCHEDULED
     assert Job.objects.count() == 2
+    assert visit.complaints == []
+
+
+def test_a_running_job_is_followed_and_its_stack_comes_by_itself(open_page: OpenPage, transactional_db: None) -> None:
+    worker = WorkerFactory.create()
+    job = JobFactory.create(status=Status.RUNNING, worker_id=worker.worker_id, run_started_at=ago(5))
+    visit = open_page(page_of(job))
+    visit.page.get_by_role("button", name="Show its stack").click()
+    visit.page.get_by_text("Waiting for the worker").wait_for()
+    # The button lay where the pointer is; a part under the pointer is left alone.
+    visit.page.mouse.move(0, 0)
+
+    Order.objects.update(obeyed=True, answer='File "jobs.py", line 41 in index', answered_at=ago(0))
+
+    visit.page.get_by_role("region", name="Stack").get_by_text("line 41 in index").wait_for()
+    Job.objects.filter(pk=job.pk).update(progress={"percent": 40, "message": "page 5"})
+    visit.page.get_by_text("It last reported 40 %: page 5.").wait_for()
+    Job.objects.filter(pk=job.pk).update(status=Status.DONE, finished_at=ago(0))
+    visit.page.get_by_text("The job has moved on since this page was loaded.").wait_for()
+    visit.page.get_by_role("link", name="Load it again").click()
+    visit.page.get_by_role("heading", name="How it ended").wait_for()
+    assert visit.complaints == []

@@ -21,13 +21,6 @@ OpenPage = Callable[..., Visit]
 QUEUES = reverse("admin:jobqueue_queue_changelist")
 PAUSE = reverse("admin:jobqueue_queue_pause")
 COSTS = reverse("admin:jobqueue_cost_changelist")
-PAGES = {
-    "queues": QUEUES,
-    "queue-pause": f"{PAUSE}?queue=documents",
-    "queue-pause-all": f"{PAUSE}?queue=*",
-    "costs": COSTS,
-    "costs-by-hour": f"{COSTS}?by=component&per=hour",
-}
 BUDGETS = {
     "documents": {"amount": "40", "unit": "USD", "per": "day", "queue": "documents", "at_limit": "alert"},
     "everything": {"amount": "150", "unit": "USD", "per": "month", "at_limit": "refuse"},
@@ -71,27 +64,6 @@ def _costs() -> None:
     for cost in ("9.25", "3", "0.125"):
         job = JobFactory.create(status=Status.DEAD, job_type="documents.index", queue="documents", cost_total=cost)
         AttemptFactory.create(job=job, cost=cost, finished_at=ago(60))
-
-
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-@pytest.mark.parametrize("name", PAGES)
-def test_a_page_is_accessible_and_runs_nothing_inline(open_page: OpenPage, story: None, name: str, dark: bool) -> None:
-    visit = open_page(PAGES[name], dark=dark)
-    for table in visit.page.locator("summary").all():
-        table.click()
-    visit.picture(name)
-
-    assert visit.violations() == []
-    assert visit.complaints == []
-
-
-@pytest.mark.parametrize("name", PAGES)
-def test_a_page_fits_a_small_phone(open_page: OpenPage, story: None, name: str) -> None:
-    visit = open_page(PAGES[name], width=320)
-
-    visit.picture(f"{name}-320")
-    width, window = visit.page.evaluate("[document.documentElement.scrollWidth, window.innerWidth]")
-    assert width <= window
 
 
 def _press_until(visit: Visit, name: str) -> None:

@@ -86,7 +86,9 @@ def test_every_option_of_the_other_commands_is_documented_and_every_documented_o
 
 
 def test_every_system_check_is_documented_and_every_documented_one_exists() -> None:
-    in_code = re.findall(r'id="(jobqueue\.[EW]\d+)"', Path(checks.__file__).read_text())
+    package = Path(checks.__file__).parent
+    code = "".join(path.read_text() for path in [package / "checks.py", *(package / "backends").glob("*.py")])
+    in_code = re.findall(r'id="(jobqueue\.[EW]\d+)"', code)
     documented = [row[0].strip("`") for row in rows(DOCS / "settings.md", "id")]
 
     assert sorted(documented) == sorted(set(in_code))

@@ -13,6 +13,7 @@ NO_GUARDS: dict[str, list[tuple[str, str]]] = {
         ("ORDER BY each) FILTER (WHERE kind = 0)", COUNTED),
         ("ORDER BY each) FILTER (WHERE kind = 1)", COUNTED),
     ],
+    "prune_orders": [("ORDER BY id", "the oldest go first; in any order each goes in its time")],
     "reap_jobs": [("FILTER (WHERE status = 4 /* DEAD */)", COUNTED)],
     "release_jobs": [("progress = CASE WHEN job.cancel_requested_at IS NOT NULL THEN job.progress END", FOR_PEOPLE)],
     "release_strays": [
@@ -20,7 +21,9 @@ NO_GUARDS: dict[str, list[tuple[str, str]]] = {
         ("progress = CASE WHEN job.cancel_requested_at IS NOT NULL THEN job.progress END", FOR_PEOPLE),
     ],
     "release_stuck_jobs": [
-        ("progress = CASE WHEN job.cancel_requested_at IS NOT NULL THEN job.progress END", FOR_PEOPLE)
+        ("job.cancel_requested_at IS NOT NULL OR %(dead)s::bool THEN job.progress END", FOR_PEOPLE),
+        ("CASE WHEN status = 4 /* DEAD */ THEN 'marked-dead'", FOR_PEOPLE),
+        ("FILTER (WHERE status = 4 /* DEAD */)", COUNTED),
     ],
     "renew_leases": [("ORDER BY job.id", NEVER_WAITS)],
     "take_turn": [

@@ -122,6 +122,12 @@ GUARDS = [
         "storage/test_workers.py::test_a_worker_that_leaves_takes_its_row_along",
     ),
     Guard(
+        "remember_release",
+        "once",
+        "{{ON CONFLICT (version) DO NOTHING}}",
+        "storage/test_workers.py::test_a_release_is_written_down_once_with_the_time_of_its_first_worker",
+    ),
+    Guard(
         "worker_beat",
         "known worker",
         "{{ON CONFLICT (worker_id) DO UPDATE SET heartbeat_at~~ON CONFLICT (worker_id) DO UPDATE SET version}}",

@@ -175,20 +175,26 @@ GUARDS = [
     Guard(
         "release_stuck_jobs",
         "cancel",
-        "SET status = CASE WHEN {{job.cancel_requested_at IS NULL~~true}}",
+        "SET status = CASE WHEN {{job.cancel_requested_at IS NOT NULL~~false}} THEN 7 /* CANCELLED */ WHEN %(dead)s",
         "operations/test_release.py::test_a_stuck_job_with_a_cancel_request_is_cancelled",
     ),
     Guard(
         "release_stuck_jobs",
         "cancel outcome",
-        "outcome = CASE WHEN {{job.cancel_requested_at IS NULL~~true}}",
+        "outcome = CASE WHEN {{job.cancel_requested_at IS NOT NULL~~false}} THEN 8 /* cancelled */ WHEN %(dead)s",
         "operations/test_release.py::test_a_stuck_job_with_a_cancel_request_is_cancelled",
     ),
     Guard(
         "release_stuck_jobs",
         "cancel end",
-        "finished_at = CASE WHEN {{job.cancel_requested_at IS NOT NULL~~false}}",
+        "finished_at = CASE WHEN {{job.cancel_requested_at IS NOT NULL~~false}} OR %(dead)s",
         "operations/test_release.py::test_a_stuck_job_with_a_cancel_request_is_cancelled",
+    ),
+    Guard(
+        "release_stuck_jobs",
+        "told when dead",
+        "WHERE %(notices)s {{AND status = 4 /* DEAD */}}",
+        "operations/test_mark_dead.py::test_only_what_became_a_dead_letter_is_told_of",
     ),
     Guard(
         "release_stuck_jobs",

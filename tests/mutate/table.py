@@ -1,6 +1,6 @@
 """All guards, and what looks like one and is none."""
 
-from . import claiming, figures, hosting, moving, others, pausing, releasing, settling
+from . import claiming, figures, hosting, moving, ordering, others, pausing, releasing, settling
 from .guard import Guard
 
 GUARDS: list[Guard] = [
@@ -12,5 +12,6 @@ GUARDS: list[Guard] = [
     *figures.GUARDS,
     *hosting.GUARDS,
     *pausing.GUARDS,
+    *ordering.GUARDS,
 ]
 BY_NAME = {guard.name: guard for guard in GUARDS}

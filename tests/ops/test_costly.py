@@ -11,10 +11,10 @@ from jobqueue.managers import CostLine, Done, Ending
 from jobqueue.managers.settling import settle_done, settle_ended
 from jobqueue.models import Job
 from jobqueue.ops import costly
-from jobqueue.ops.costly import RetryCost, costliest_jobs, retry_costs
+from jobqueue.ops.costly import RetryCost, costliest_jobs, failures_since, retry_costs
 from jobqueue.outcomes import Outcome
 from jobqueue.states import Status
-from tests.factories import JobFactory
+from tests.factories import AttemptFactory, JobFactory
 
 pytestmark = pytest.mark.django_db
 End = Callable[..., int | None]
@@ -86,3 +86,15 @@ def test_a_share_is_between_nothing_and_all() -> None:
     assert RetryCost("t", Decimal(0), Decimal(0)).share == 0
     assert RetryCost("t", Decimal(1), Decimal(2)).share == 1
     assert RetryCost("t", Decimal(1), Decimal(-2)).share == 0
+
+
+def test_more_failures_than_a_page_reads_begin_later() -> None:
+    job = JobFactory.create()
+    ended = [
+        AttemptFactory.create(job=job, number=n, cost=1, finished_at=hours_ago(9 - n)).finished_at for n in range(5)
+    ]
+    AttemptFactory.create(job=job, number=9, cost=0, finished_at=hours_ago(1))
+
+    assert failures_since(hours_ago(20), using="default", most=2) == ended[2]
+    begin = hours_ago(20)
+    assert failures_since(begin, using="default", most=5) == begin

@@ -7,11 +7,13 @@ from typing import Any
 
 import pytest
 from django.db import connection
+from django.utils import timezone
 
 from jobqueue import sql
 from jobqueue.models import Job
 from jobqueue.ops import counts, limited, queue_figures, reading
 from jobqueue.ops.costly import retry_costs
+from jobqueue.states import Status
 from tests.plans.explaining import Plan, flat
 
 from .test_plans import TABLES, Explain, assert_good
@@ -46,6 +48,14 @@ def test_long_queues_are_read_to_the_cap(explain: Explain) -> None:
     assert_good(plan, "jobqueue_job_claim", limit=2 * (CAP + 1), factor=1)
 
 
+def test_counts_of_the_overview_stop_at_the_cap(explain: Explain) -> None:
+    """Of six statuses, and of what is stuck: for that all that runs is looked at."""
+    plan = explain(sql.OVERVIEW_COUNTS, {"cap": CAP, "patience": 600.0, "patient": "{}"})
+
+    assert plan.touched <= 6 * CAP + Job.objects.filter(status=Status.RUNNING).count(), plan
+    assert plan.scanned_whole == set(), plan
+
+
 def test_arrivals_read_the_newest_rows(explain: Explain) -> None:
     plan = explain(sql.ARRIVALS, {"take": CAP, "span": timedelta(minutes=15)})
 
@@ -70,6 +80,23 @@ def test_queue_statistics_read_the_window_only(explain: Explain) -> None:
     plan = explain(sql.QUEUE_STATISTICS, {"window": timedelta(minutes=1)})
 
     assert_good(plan, "jobqueue_stat_fold", "jobqueue_stat_bucket", limit=16 * 60, factor=1)
+
+
+def test_the_trend_reads_the_window_only(explain: Explain) -> None:
+    starts = [timezone.now() - timedelta(minutes=1)]
+    plan = explain(sql.TREND, {"starts": starts, "times": True})
+
+    assert_good(plan, "jobqueue_stat_fold", "jobqueue_stat_bucket", limit=16 * 60, factor=1)
+
+
+def test_the_costs_of_today_are_found_by_their_time(explain: Explain) -> None:
+    """Of 20,000 rows, one a second, those of less than an hour: the day has just begun, somewhere."""
+    hour = timezone.now().hour
+    zone = f"Etc/GMT+{hour}" if hour <= 12 else f"Etc/GMT-{24 - hour}"
+    plan = explain(sql.TODAY_COSTS, {"zone": zone, "names": ["a"]})
+
+    assert plan.touched <= 3600 + 1, plan
+    assert "jobqueue_cost" not in plan.scanned_whole, plan
 
 
 def test_the_whole_snapshot_scans_no_table_and_stops_at_the_caps(

@@ -1,6 +1,7 @@
 """Handlers that take their time, and those that resist being stopped."""
 
 import ctypes
+import os
 import signal
 import threading
 import time
@@ -43,6 +44,20 @@ def mark_hold_gil(context: Any, *, seconds: float) -> None:
     """Record the start, then sleep in C without letting go of the GIL."""
     record(context, "start")
     ctypes.PyDLL(None).usleep(int(seconds * 1e6))
+
+
+@job("probe.wait_at")
+def wait_at(context: Any, *, gate: str, hold_gil: bool = False) -> None:
+    """Wait until a byte comes through a named pipe, with or without letting go of the GIL."""
+    pipe = os.open(gate, os.O_RDWR)  # for writing, too: opening it waits for nobody
+    record(context, "start")
+    if hold_gil:
+        while ctypes.PyDLL(None).read(pipe, ctypes.create_string_buffer(1), 1) != 1:
+            pass
+    else:
+        os.read(pipe, 1)
+    os.close(pipe)
+    record(context, "end")
 
 
 @job("probe.tidy_stop")
@@ -173,3 +188,12 @@ def naps(context: Any, *, seconds: float) -> None:
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         time.sleep(0.02)
+
+
+@job("probe.reads_in_c")
+def reads_in_c(context: Any, *, seconds: float) -> int:
+    """Be in a system call of a library that takes no interruption for an answer; return what it returned."""
+    reader, writer = os.pipe()
+    threading.Timer(seconds, lambda: os.write(writer, b"x")).start()
+    record(context, "start")
+    return int(ctypes.CDLL(None).read(reader, ctypes.create_string_buffer(1), 1))

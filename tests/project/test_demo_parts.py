@@ -5,12 +5,18 @@ import signal
 import socket
 import subprocess
 import sys
+import time
+from collections import Counter
 from pathlib import Path
 
 import psycopg
 import pytest
+from django.contrib.auth import get_user_model
 
+from jobqueue.models import Action, GroupNote, Job, Queue
 from jobqueue.states import Status
+from jobqueue.testing import drain
+from project.demo import scene
 from project.demo.database import make_database
 from project.demo.processes import Processes, free_port
 from project.demo.telling import Teller, counts_line, is_settled
@@ -149,3 +155,51 @@ def test_what_is_found_on_the_machine_is_bounded() -> None:
 
     assert len(found) == len(set(found))
     assert 0 < len(found) <= FOUND_MAX
+
+
+def test_the_scene_has_something_of_everything(transactional_db: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a worker: what runs for an hour ends at once here, so that the scene gives up waiting for it."""
+    get_user_model().objects.create_superuser("admin", password="x")
+    monkeypatch.setattr(scene, "SECONDS", 0.0)
+    monkeypatch.setattr(scene, "WAIT_SECONDS", 0.1)
+
+    scene.set_scene("chosen", lambda _seconds: bool(drain()) and False)
+
+    dead = Counter(Job.objects.dead().values_list("job_type", flat=True))
+    assert dead == {"demo.deliver": scene.NOTES, "demo.enlarge": 6, "demo.fail": 3}
+    assert Queue.objects.filter(name=scene.PAUSED).exists()
+    assert Job.objects.filter(queue=scene.PAUSED, status=Status.PENDING).count() == 5
+    notes = {note.job_type: note for note in GroupNote.objects.all()}
+    assert scene.MISSPELT in notes["demo.deliver"].note
+    assert notes["demo.deliver"].assignee == "admin"
+    assert notes["demo.enlarge"].muted_until is not None
+    assert {"pause_queue", "note_group", "hand_over", "mute_group"} <= set(
+        Action.objects.values_list("action", flat=True)
+    )
+    viewer = get_user_model().objects.get(username="viewer")
+    assert viewer.check_password("chosen")
+    assert viewer.get_all_permissions() == {"jobqueue.view_job"}
+
+
+def test_what_died_of_the_misspelt_host_succeeds_with_the_right_one(transactional_db: None) -> None:
+    Job.objects.enqueue("demo.deliver", {"host": scene.RIGHT, "note": {"id": 7}})
+
+    assert [status for _, status in drain()] == [Status.DONE]
+
+
+def test_what_can_be_tried_is_told_with_address_and_password() -> None:
+    lines = scene.told("http://localhost:8000", "chosen")
+
+    assert "http://localhost:8000/admin/jobqueue/" in lines[0]
+    assert "password: chosen" in lines[0]
+    assert {"Dead", "Stuck", "Queues", "Workers", "Costs", "Incidents", "Actions"} <= {line.split()[0] for line in lines}
+
+
+def test_a_process_that_ended_tells_its_code(processes: Processes) -> None:
+    processes.start("quick", "-c", "raise SystemExit(3)")
+    give_up = time.monotonic() + 30
+    while processes.exit_code("quick") is None and time.monotonic() < give_up:
+        os.sched_yield()
+
+    assert processes.exit_code("quick") == 3
+    assert processes.exit_code("never started") is None

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from jobqueue import sql
 from jobqueue.managers import Done, Ending, Fence, Release, Span, leasing, moving, settling
 from jobqueue.models import Job
 from jobqueue.outcomes import Outcome
@@ -67,6 +68,9 @@ class Side:
 
     def discard(self, *ids: int) -> list[int]:
         return moving.discard(self.run, ids=ids, reason="")
+
+    def lock_payloads(self, *ids: int) -> list[int]:
+        return [row[0] for row in self.run(sql.LOCK_PAYLOADS, {"ids": list(ids)})]
 
     def release_stuck(self, *ids: int) -> list[int]:
         return [row[0] for row in moving.release_stuck(self.run, ids=ids, reason="")]

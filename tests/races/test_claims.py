@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from django.db import connection, connections, transaction
 
-from jobqueue import sql
+from jobqueue import operations, sql
 from jobqueue.managers import leasing
 from jobqueue.models import Job
 from jobqueue.states import Status
@@ -54,8 +54,15 @@ def test_claim_does_not_step_over_a_row_that_a_foreign_key_holds(
 
 
 LEASED = ["complete", "fail", "release", "release_stuck", "renew_lease", "progress", "costs", "strays", "reap"]
-OTHERS = {"promote": Status.SCHEDULED, "cancel": Status.PENDING, "redrive": Status.DEAD, "discard": Status.DEAD}
+OTHERS = {
+    "promote": Status.SCHEDULED,
+    "cancel": Status.PENDING,
+    "redrive": Status.DEAD,
+    "discard": Status.DEAD,
+    "edit": Status.DEAD,
+}
 VERBS = [*LEASED, *OTHERS]
+EDIT = operations.FieldEdit(kind="set", path=("n",), value=1)
 
 
 @pytest.mark.parametrize("verb", VERBS)
@@ -81,6 +88,7 @@ def test_no_verb_waits_for_a_foreign_key_of_the_project(
         "cancel": lambda: Job.objects.cancel([job.pk]).changed,
         "redrive": lambda: Job.objects.redrive([job.pk]).changed,
         "discard": lambda: Job.objects.discard([job.pk]).changed,
+        "edit": lambda: operations.edit_field(job.pk, EDIT, actor="command", retry=False).changed,
         "release_stuck": lambda: Job.objects.release_stuck([job.pk]).changed,
     }
 

@@ -52,6 +52,7 @@ VERBS: dict[str, tuple[Status, Verb]] = {
     "cancel": (Status.RUNNING, lambda side, jobs: side.cancel(*[job.pk for job in jobs])),
     "redrive": (Status.DEAD, lambda side, jobs: side.redrive(*[job.pk for job in jobs])),
     "discard": (Status.DEAD, lambda side, jobs: side.discard(*[job.pk for job in jobs])),
+    "edit": (Status.DEAD, lambda side, jobs: side.lock_payloads(*[job.pk for job in jobs])),
 }
 PAIRS = [
     ("complete", "cancel"),
@@ -61,6 +62,7 @@ PAIRS = [
     ("release_stuck", "cancel"),
     ("redrive", "discard"),
     ("discard", "redrive"),
+    ("edit", "redrive"),
 ]
 
 

@@ -31,6 +31,7 @@ REFUSALS: dict[str, tuple[Status, Verb]] = {
     "cancel": (PENDING, lambda side, *jobs: side.cancel(*[job.pk for job in jobs])),
     "redrive": (DEAD, lambda side, *jobs: side.redrive(*[job.pk for job in jobs])),
     "discard": (DEAD, lambda side, *jobs: side.discard(*[job.pk for job in jobs])),
+    "edit": (DEAD, lambda side, *jobs: side.lock_payloads(*[job.pk for job in jobs])),
 }
 
 

@@ -309,3 +309,17 @@ def test_prune_steps_over_a_job_that_is_being_redriven(
     second.commit()
     first.commit()
     assert (second.prune(Status.DEAD), status_of(job)) == ([], Status.PENDING)
+
+
+def test_an_edit_waits_for_a_redrive_and_is_refused(
+    make_job: MakeJob, first: Side, second: Side, wait_until_blocked: Wait
+) -> None:
+    """Guard: the lock. What is read without it is edited although the job was put back meanwhile, and may run."""
+    job = make_job(status=Status.DEAD)
+    assert first.redrive(job.pk) == {job.pk: Status.PENDING}
+
+    editing = second.start(second.lock_payloads, job.pk)
+    wait_until_blocked(second.pid, by=first.pid)
+    first.commit()
+
+    assert editing.result(5) == []

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from jobqueue import sql
-from jobqueue.models import Counter, Job, Worker
+from jobqueue.models import Counter, Job, Release, Worker
 from jobqueue.worker.registration import TOLD_BY_BEATS
 from tests.factories import WorkerFactory, ago
 
@@ -24,6 +24,7 @@ def params(**changes: Any) -> dict[str, Any]:
         "hostname": "here",
         "pid": 7,
         "version": "1",
+        "release": "2026.11",
         "queues": ["default", "*"],
         "job_types": [],
         "slots": 4,
@@ -54,6 +55,18 @@ def test_the_first_beat_makes_the_row() -> None:
 
     assert (worker.queues, worker.slots, worker.busy, worker.idle_since) == (["default", "*"], 4, 2, None)
     assert worker.heartbeat_at - worker.claimed_at == timedelta(seconds=1.5)
+
+
+def test_a_release_is_written_down_once_with_the_time_of_its_first_worker() -> None:
+    run(sql.REMEMBER_RELEASE, {"version": "2026.11"})
+    first = Release.objects.get()
+
+    run(sql.REMEMBER_RELEASE, {"version": "2026.11"})
+    run(sql.REMEMBER_RELEASE, {"version": "2026.12"})
+
+    assert Release.objects.get(pk="2026.11").first_seen_at == first.first_seen_at
+    assert Release.objects.count() == 2
+    assert beat().release == "2026.11"
 
 
 def test_later_beats_move_the_heartbeat_and_keep_the_start() -> None:

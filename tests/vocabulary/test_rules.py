@@ -170,3 +170,37 @@ def test_a_rule_changes_nothing_of_what_it_was_given() -> None:
     given["a.b"]["duration"] = 9  # type: ignore[assignment]
 
     assert kept == {"a.b": {"payload_fields": {"pages": 5}}}
+
+
+@pytest.mark.parametrize(
+    ("value", "match"),
+    [
+        (7, "must be a string"),
+        ("javascript:{job_id}", "must be an address"),
+        ("https://logs.example.org/{payload}", "not {payload}"),
+        ("https://logs.example.org/{job_id.real}", "not {job_id.real}"),
+        ("https://logs.example.org/{}", "not {}"),
+        ("https://logs.example.org/{job_id:>99}", "not {job_id}"),
+        ("https://logs.example.org/{job_id!r}", "not {job_id}"),
+        ("https://logs.example.org/{job_id", "cannot be filled in"),
+    ],
+)
+def test_a_link_to_logs_names_what_is_known_only(value: Any, match: str) -> None:
+    refuse("LOG_LINK", value, match)
+
+
+def test_a_link_to_logs_keeps_its_placeholders_and_braces() -> None:
+    link = "https://logs.example.org/?q={job_id}&left={{x}}&from={since_ms}"
+
+    assert RULES["LOG_LINK"](link) == link
+    assert RULES["LOG_LINK"](None) is None
+
+
+@pytest.mark.parametrize("value", [None, 7, "two\nlines", "nul\x00", "x" * 101])
+def test_a_release_is_a_short_line(value: object) -> None:
+    refuse("RELEASE", value, "printable characters")
+
+
+def test_a_release_may_be_none_and_has_no_blanks_around_it() -> None:
+    assert RULES["RELEASE"]("") == ""
+    assert RULES["RELEASE"](" v1.2-3-gabc ") == "v1.2-3-gabc"

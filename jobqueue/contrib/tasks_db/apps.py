@@ -1,0 +1,15 @@
+"""The Django application, for the time of the move."""
+
+from __future__ import annotations
+
+from django.apps import AppConfig
+from django.utils.translation import gettext_lazy as _
+
+
+class TasksDbConfig(AppConfig):
+    """Its one table remembers which job a result of django-tasks-db has become."""
+
+    name = "jobqueue.contrib.tasks_db"
+    label = "jobqueue_tasks_db"
+    verbose_name = _("Job queue: tasks moved from django-tasks-db")
+    default_auto_field = "django.db.models.BigAutoField"

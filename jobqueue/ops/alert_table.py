@@ -1,0 +1,110 @@
+"""The alert rules as a page shows them: what each said when the workers last looked, what is open, what is muted.
+
+Nothing is measured here: the workers do that every few seconds, and a page that did it, too, would cost more than it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final, Literal
+
+from django.db import connections
+
+from jobqueue.alerting import Rule
+from jobqueue.conf import get_settings
+from jobqueue.models import Incident, Tick
+from jobqueue.models.expressions import StatementTimestamp
+
+from .alert_rules import Layered, rules_in_force
+from .alerts import is_muted
+
+RuleState = Literal["firing", "pending", "unknown", "calm", "off"]
+
+#: In this order: what somebody has to look at comes first.
+STATES: Final[tuple[RuleState, ...]] = ("firing", "pending", "unknown", "calm", "off")
+OPEN: Final = (Incident.State.PENDING, Incident.State.FIRING)
+TICK: Final = "alerts"
+#: A look that is older, or than three intervals, says nothing about now.
+LATE: Final = timedelta(minutes=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuleRow:
+    """One rule: its state, the worst value of the last look, and how many incidents fire and are pending."""
+
+    layered: Layered
+    state: RuleState
+    value: float | None
+    subject: str
+    firing: int
+    pending: int
+    muted: bool
+
+    @property
+    def rule(self) -> Rule:
+        """The rule itself."""
+        return self.layered.rule
+
+
+@dataclass(frozen=True, slots=True)
+class RuleTable:
+    """All rules, the worst states first; `looked_at` is when the workers last evaluated them, None: never."""
+
+    rows: tuple[RuleRow, ...]
+    now: datetime
+    looked_at: datetime | None
+
+    @property
+    def is_late(self) -> bool:
+        """Tell whether nobody evaluates the rules."""
+        return _is_late(self.now, self.looked_at)
+
+
+def read_rules(using: str) -> RuleTable:
+    """Return the rules in force, the worst first, by three statements."""
+    tick = Tick.objects.using(using).filter(name=TICK).values("at", "seen", now=StatementTimestamp()).first()
+    now = _now(using) if tick is None else tick["now"]
+    looked_at = None if tick is None else tick["at"]
+    seen: Mapping[str, Any] = {} if _is_late(now, looked_at) or tick is None else tick["seen"] or {}
+    states = Counter(Incident.objects.using(using).filter(state__in=OPEN).values_list("rule", "state"))
+    rows = [_row(each, states, seen, now) for each in rules_in_force(using)]
+    rows.sort(key=lambda row: (STATES.index(row.state), row.rule.name))
+    return RuleTable(tuple(rows), now, looked_at)
+
+
+def _row(layered: Layered, states: Mapping[Any, int], seen: Mapping[str, Any], now: datetime) -> RuleRow:
+    rule = layered.rule
+    firing, pending = (states.get((rule.name, state), 0) for state in (Incident.State.FIRING, Incident.State.PENDING))
+    known = seen.get(rule.name)
+    return RuleRow(
+        layered=layered,
+        state=_state(rule, firing, pending, is_known=known is not None),
+        value=known["value"] if known else None,
+        subject=known["subject"] if known else "",
+        firing=firing,
+        pending=pending,
+        muted=is_muted(rule, now),
+    )
+
+
+def _state(rule: Rule, firing: int, pending: int, *, is_known: bool) -> RuleState:
+    if not rule.enabled:
+        return "off"
+    if firing or pending:
+        return "firing" if firing else "pending"
+    return "calm" if is_known else "unknown"
+
+
+def _is_late(now: datetime, looked_at: datetime | None) -> bool:
+    patience = max(LATE, timedelta(seconds=3 * get_settings().ALERT_SECONDS))
+    return looked_at is None or now - looked_at > patience
+
+
+def _now(using: str) -> datetime:
+    with connections[using].cursor() as cursor:
+        cursor.execute("SELECT statement_timestamp()")
+        now: datetime = cursor.fetchone()[0]
+        return now

@@ -1,0 +1,1 @@
+"""The catalogues of jobqueue/locale: made from the sources by `make messages`, and judged."""
