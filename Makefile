@@ -16,7 +16,7 @@ WITHOUT_POSTGRES := DATABASE_URL=postgresql://nobody@127.0.0.1/none
 SIDE_BY_SIDE := -n 2 --dist loadfile
 
 .DEFAULT_GOAL := help
-.PHONY: help venv test lint types contracts format demo bench test-browser screenshots test-faults mutate soak test-smoke-313 clean
+.PHONY: help venv test lint types contracts format messages demo bench test-browser screenshots test-faults test-conformance mutate soak test-smoke-313 clean
 
 help:  ## Show these lines
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -31,7 +31,7 @@ $(INSTALLED): requirements.txt
 
 # pytest comes last, so that its closing line is the last one.
 test: lint types contracts test-smoke-313  ## Run everything: lint, types, contracts, smoke tests on Python 3.13, all tests
-	@$(WITH_POSTGRES) $(PY) -m pytest -m "(not faults or short) and not bench and not walk" $(SIDE_BY_SIDE) $(PYTEST_ARGS)
+	@$(WITH_POSTGRES) $(PY) -m pytest -m "(not faults or short) and not bench and not walk and not conformance" $(SIDE_BY_SIDE) $(PYTEST_ARGS)
 
 lint: venv  ## Check style
 	@.venv/bin/ruff check .
@@ -40,6 +40,9 @@ lint: venv  ## Check style
 format: venv  ## Apply style
 	@.venv/bin/ruff check --fix .
 	@.venv/bin/ruff format .
+
+messages: venv  ## Renew the catalogues of jobqueue/locale from the sources, and say what is to be translated
+	@$(WITHOUT_POSTGRES) $(PY) -m tests.catalogues
 
 types: venv  ## Check types
 	@$(WITHOUT_POSTGRES) .venv/bin/mypy
@@ -63,6 +66,10 @@ screenshots: venv  ## Take the pictures of docs/images anew
 test-faults: venv  ## Run the fault suite (45 minutes), and write what it measured to docs/faults.md
 	@JOBQUEUE_KEEP_MEASURED=1 $(WITH_POSTGRES) $(PY) -m pytest -m faults -o faulthandler_timeout=900 $(PYTEST_ARGS); \
 	status=$$?; $(PY) -m tests.faults.report; exit $$status
+
+test-conformance: venv  ## The kit with real workers, and the suites of Django, the backport and django-tasks-db (20 minutes)
+	@$(WITH_POSTGRES) $(PY) -m pytest tests/conformance -m conformance $(PYTEST_ARGS)
+	@PYTHON_313="$(PYTHON_313)" $(WITH_POSTGRES) $(PY) -m tests.conformance.suites
 
 mutate: venv  ## Take each guard out of its statement, and show which test notices (10 minutes); some by ONLY=claim_jobs
 	@$(PY) -m tests.mutate $(if $(ONLY),--only $(ONLY))
@@ -91,4 +98,4 @@ $(INSTALLED_313): requirements.txt
 
 clean:  ## Stop the server, and delete its data, the environments and what tools left
 	@if [ -x $(PY) ]; then $(PY) -m project.postgres remove; fi
-	rm -rf .venv .venv313 .postgres .demo .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis build *.egg-info
+	rm -rf .venv .venv313 .conformance .postgres .demo .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis build *.egg-info

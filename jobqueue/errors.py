@@ -24,7 +24,7 @@ _EXECUTOR_MODULES: Final = (
     "jobqueue.children",
     "jobqueue.handlers",
     "jobqueue.registry",
-    "jobqueue.testing",
+    "jobqueue.testing.running",
     "asgiref",
     "asyncio",
     "concurrent.futures",

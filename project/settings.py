@@ -1,6 +1,7 @@
 """Settings of the example project, each read from the environment."""
 
 from pathlib import Path
+from typing import Any
 
 import django
 import environ
@@ -76,7 +77,7 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 JOBQUEUE = jobqueue_settings(env.ENVIRON)
 
 # Tasks of django.tasks are jobs of the same queue; no QUEUES: any name.
-TASKS = {"default": {"BACKEND": "jobqueue.backends.JobQueueBackend", "QUEUES": []}}
+TASKS: dict[str, dict[str, Any]] = {"default": {"BACKEND": "jobqueue.backends.JobQueueBackend", "QUEUES": []}}
 
 LANGUAGE_CODE = "en-us"
 # Those that jobqueue has catalogues for; the browser of whoever looks chooses.

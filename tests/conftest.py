@@ -57,7 +57,7 @@ def django_db_setup(django_db_setup: None, django_db_blocker: Any) -> Iterator[N
         yield
         return
     with django_db_blocker.unblock():
-        made = setup_databases(verbosity=0, interactive=False, aliases={connection.alias})
+        made = setup_databases(verbosity=0, interactive=False, aliases=dict.fromkeys([connection.alias]))
     yield
     with django_db_blocker.unblock():
         teardown_databases(made, verbosity=0)

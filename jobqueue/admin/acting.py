@@ -23,10 +23,11 @@ from jobqueue import operations
 from jobqueue.models import Job
 
 from .asking import ActForm, default_seconds
-from .base import ReadOnlyAdmin, job_url, user_of
+from .base import ReadOnlyAdmin, job_url, number_of, user_of
 from .guarding import guarded
 from .preview import preview
 from .running import Run
+from .why_not import why_not
 from .wording import span
 
 if TYPE_CHECKING:
@@ -236,7 +237,8 @@ def is_across(request: HttpRequest) -> bool:
 
 def ticked(request: HttpRequest) -> list[int]:
     """Return the ids of the rows that were ticked."""
-    return [int(value) for value in request.POST.getlist(helpers.ACTION_CHECKBOX_NAME) if value.isdecimal()]
+    numbers = map(number_of, request.POST.getlist(helpers.ACTION_CHECKBOX_NAME))
+    return [number for number in numbers if number is not None]
 
 
 def back_to_list(request: HttpRequest) -> HttpResponse:

@@ -25,7 +25,7 @@ from . import live, muting
 from .audit_words import action_label
 from .badges import Kind, badge
 from .base import ReadOnlyAdmin, user_of
-from .wording import EMPTY, instant, span
+from .wording import EMPTY, brief, instant
 
 if TYPE_CHECKING:
     RuleForm = forms.ModelForm[AlertRule]
@@ -161,7 +161,7 @@ class AlertRuleAdmin(ReadOnlyAdmin):
             row = next((row for row in table.rows if row.rule.name == object_id), None)
             context |= {
                 "row": None if row is None else _shown(row, is_manager=may_manage(request)),
-                "looked_at": None if table.looked_at is None else span(table.now - table.looked_at),
+                "looked_at": None if table.looked_at is None else brief(table.now - table.looked_at),
                 "late": table.is_late,
                 "incidents": _incidents_of(object_id) if user_of(request).has_perm("jobqueue.view_incident") else [],
                 "deeds": rule_actions(request, object_id),
@@ -180,7 +180,7 @@ class AlertRuleAdmin(ReadOnlyAdmin):
         sees_incidents = user_of(request).has_perm("jobqueue.view_incident")
         return {
             "rules": [_shown(row, is_manager=is_manager) for row in table.rows],
-            "looked_at": None if table.looked_at is None else span(table.now - table.looked_at),
+            "looked_at": None if table.looked_at is None else brief(table.now - table.looked_at),
             "late": table.is_late,
             "incidents": reverse("admin:jobqueue_incident_changelist") if sees_incidents else "",
             "may_manage": is_manager,
@@ -218,7 +218,7 @@ def rule_actions(request: HttpRequest, rule: str) -> list[tuple[Action, Any, str
 def _incidents_of(rule: str) -> list[tuple[Incident, str, str]]:
     rows = Incident.objects.using(Job.objects.write_db).filter(rule=rule).order_by("-broken_since")[:SHOWN]
     return [
-        (each, instant(each.broken_since), span(each.resolved_at - each.broken_since if each.resolved_at else None))
+        (each, instant(each.broken_since), brief(each.resolved_at - each.broken_since if each.resolved_at else None))
         for each in rows
     ]
 

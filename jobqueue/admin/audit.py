@@ -26,7 +26,7 @@ from . import audit_export
 from .audit_filter import NAMES, AuditFilter
 from .audit_words import action_label, changes
 from .badges import badge
-from .base import LARGEST_ID, ReadOnlyAdmin, job_url, user_of
+from .base import ReadOnlyAdmin, job_url, number_of, user_of
 from .downloads import streamed_csv, streamed_json
 from .wording import EMPTY, instant_of, shortened
 
@@ -78,9 +78,9 @@ class ActionAdmin(ReadOnlyAdmin):
         """Find by a job's id, or by a text in the newest rows."""
         term = search_term.strip().removeprefix("#").replace("\x00", "")
         rows = Action.objects.using(queryset.db)
-        if term.isascii() and term.isdecimal():
+        if (number := number_of(term)) is not None:
             # By themselves: in the order of the list the planner would rather walk all rows than use the index of jobs.
-            of_job = rows.filter(job_ids__contains=[min(int(term), LARGEST_ID)]).order_by(F("id") + 0)
+            of_job = rows.filter(job_ids__contains=[number]).order_by(F("id") + 0)
             return queryset.filter(pk__in=list(of_job.values_list("pk", flat=True).reverse()[:OF_A_JOB])), False
         if not term:
             return queryset, False

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from django.contrib import admin
-from django.http import HttpRequest, HttpResponse
+from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
+from django.http import HttpRequest, HttpResponse, HttpResponseBadRequest
 from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
@@ -27,6 +28,8 @@ else:
 #: Never read for a list: payloads and results may be megabytes each.
 BULKY: Final = ("payload", "result", "progress", "last_error")
 LARGEST_ID: Final = 2**63 - 1
+#: Python refuses to read numbers of thousands of digits.
+LONGEST_NUMBER: Final = 100
 
 
 class ReadOnlyAdmin(RowAdmin):
@@ -49,11 +52,13 @@ class ReadOnlyAdmin(RowAdmin):
         """Return the addresses of the pages, those of subclasses too, each behind the door."""
         patterns: list[Any] = self.get_urls()
         for pattern in patterns:
-            pattern.callback = through_door(pattern.callback, self.model)
+            pattern.callback = through_door(pattern.callback, self.model, self.admin_site)
         return patterns
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
         """Show the list under its own name: there is nothing to select for changing."""
+        if any(number_of(each) is None for each in request.POST.getlist(ACTION_CHECKBOX_NAME)):
+            return HttpResponseBadRequest()
         context = {"title": capfirst(str(self.opts.verbose_name_plural)), **(extra_context or {})}
         return super().changelist_view(request, context)
 
@@ -97,6 +102,13 @@ def text_block(label: Any, text: str | None) -> SafeString | str:
 def user_of(request: HttpRequest) -> User | AnonymousUser:
     """Return who asks."""
     return request.user
+
+
+def number_of(text: str) -> int | None:
+    """Return the id that a text names, the largest one for any that is larger; None for what is no number."""
+    if not (text.isascii() and text.isdecimal()):
+        return None
+    return min(int(text), LARGEST_ID) if len(text) < LONGEST_NUMBER else LARGEST_ID
 
 
 def job_url(job_id: int) -> str:

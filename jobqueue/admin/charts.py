@@ -22,6 +22,8 @@ TOP: Final = 12
 BOTTOM: Final = 28
 #: So many pixels there are for a label below, at least.
 LABEL: Final = 80
+#: Between two marks there are so many pixels at least, or they have one text.
+MARK: Final = 24
 LEAST: Final = 2.0  # pixels of a bar that is not quite nothing
 
 
@@ -183,7 +185,20 @@ class _Frame:
         return [Mark(f"{min(self.left(place + 0.5), self._width - LABEL / 4):.1f}", texts[place]) for place in labelled]
 
     def marks(self, marks: Sequence[tuple[float, str]]) -> list[Mark]:
-        return [Mark(f"{max(LEFT, min(self._width - RIGHT, self.left(place))):.1f}", text) for place, text in marks]
+        places = [max(LEFT, min(self._width - RIGHT, self.left(place))) for place, _text in marks]
+        return [Mark(f"{at:.1f}", text) for at, text in zip(places, _joined(places, marks), strict=True)]
+
+
+def _joined(places: Sequence[float], marks: Sequence[tuple[float, str]]) -> list[str]:
+    """Return the texts of marks: of those that would lie on each other one text, above the first: 1-3."""
+    texts = [text for _place, text in marks]
+    first = 0
+    for number in range(1, len(texts)):
+        if places[number] - places[first] >= MARK:
+            first = number
+        else:
+            texts[first], texts[number] = f"{marks[first][1]}-{marks[number][1]}", ""
+    return texts
 
 
 def _line(number: int, one: Series, frame: _Frame) -> Line:

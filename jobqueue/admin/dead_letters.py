@@ -16,7 +16,8 @@ from jobqueue.ops.dead_groups import REACH, WINDOWS, DeadGroup, DeadGroups, dead
 from jobqueue.ops.limited import read_within
 
 from .acting import GROUP_PARAMETERS, VERBS, discard, edit_field, may, retry
-from .base import job_link, job_url, user_of
+from .base import job_link, job_url, number_of, user_of
+from .costs import LABELS
 from .filters import QueueFilter, TypeFilter
 from .group_forms import SPANS, people
 from .group_rows import GroupRow, counts_of, group_url
@@ -54,7 +55,7 @@ class DeadLetterAdmin(GroupsAdmin):
                 "muted": [row for row in groups or () if row.group.muted and not alone],
                 "more_groups": more,
                 "grouped": REACH,
-                "windows": list(WINDOWS),
+                "windows": [LABELS[name] for name in WINDOWS],
                 "one_group": alone,
                 "chosen_url": group_url(chosen) if chosen else "",
                 "verbs": [(name, VERBS[name]) for name in ("retry", "discard") if may(request, name)],
@@ -69,7 +70,8 @@ class DeadLetterAdmin(GroupsAdmin):
 
     def change_view(self, request: HttpRequest, object_id: str, *args: Any, **kwargs: Any) -> HttpResponse:
         """Go to the job's own page."""
-        return HttpResponseRedirect(job_url(int(object_id)) if object_id.isdecimal() else "../")
+        number = number_of(object_id)
+        return HttpResponseRedirect("../" if number is None else job_url(number))
 
     @admin.display(description=_("job"))
     def job(self, job: Job) -> str:

@@ -24,7 +24,7 @@ from jobqueue.states import ACTIVE, Status
 
 from . import live
 from .badges import status_badge
-from .base import job_url, user_of
+from .base import job_url, number_of, user_of
 from .repair import RepairAdmin
 from .wording import instant, span
 
@@ -100,13 +100,15 @@ class DiagnosisAdmin(RepairAdmin):
     def kill_view(self, request: HttpRequest, job_id: int) -> HttpResponse:
         """Have the process that runs the job killed, and go back to its page."""
         self.job_for(request, job_id, "kill_job")
+        # The run that the page showed: another one, which began meanwhile, was not meant.
+        reason, run = request.POST.get("reason", ""), number_of(request.POST.get("run", ""))
         try:
-            order = operations.kill_job(job_id, actor=user_of(request), reason=request.POST.get("reason", ""))
+            order = operations.kill_job(job_id, actor=user_of(request), reason=reason, lease_epoch=run)
         except InvalidTransition:
-            messages.warning(request, _("No worker runs it now: nothing was killed."))
+            messages.warning(request, _("What you saw runs no more: nothing was killed."))
         else:
-            told = {"worker": order.worker_id}
-            messages.success(request, _("The worker %(worker)s was told to kill the process that runs it.") % told)
+            words = _("The worker %(worker)s was told to kill the process that runs it.")
+            messages.success(request, words % {"worker": order.worker_id})
         return HttpResponseRedirect(job_url(job_id))
 
 

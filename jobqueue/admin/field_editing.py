@@ -80,7 +80,7 @@ class FieldEditingAdmin(JobListAdmin):
     def _confirm_field(self, request: HttpRequest, queryset: QuerySet[Job], form: EditFieldForm) -> HttpResponse:
         said = form.cleaned_data
         fixed = within(queryset, said["newest"], said["moment"]) if is_across(request) else queryset
-        seen = preview_edit(said["edit"], fixed)
+        seen = preview_edit(said["edit"], fixed, sees_hidden=user_of(request).has_perm("jobqueue.view_payload"))
         if seen.matching == 0:
             messages.warning(request, _("None of these jobs has %(field)s as you say.") % {"field": said["edit"].field})
             return self._ask_for_field(request, queryset, form)

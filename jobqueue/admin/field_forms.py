@@ -88,7 +88,10 @@ class EditFieldForm(ActForm):
 
     def _value(self, text: str) -> Any:
         try:
-            return masking.parse(text)
+            return masking.unhidden(masking.parse(text))
+        except masking.Misplaced:
+            self.add_error("value", _("Write the value itself: nobody can tell which one *** stands for here."))
+            return None
         except masking.NotJson:
             self.add_error("value", _('This is no JSON. A text stands in quotes: "like this".'))
             return None

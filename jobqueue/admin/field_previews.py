@@ -17,6 +17,8 @@ from jobqueue.ops.limited import read_within
 
 from . import masking
 from .base import job_url
+from .search_terms import shown_text
+from .why_not import why_not
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet
@@ -53,9 +55,9 @@ class FieldPreview:
     examples: list[Example] = field(default_factory=list)
 
 
-def preview_edit(edit: FieldEdit, rows: QuerySet[Job]) -> FieldPreview:
+def preview_edit(edit: FieldEdit, rows: QuerySet[Job], *, sees_hidden: bool) -> FieldPreview:
     """Look at a set within limits of time; nothing is changed."""
-    using, having = rows.db, matching(edit, rows)
+    using, having = rows.db, matching(edit, rows, sees_hidden=sees_hidden)
     found = read_within(using, lambda: having.order_by().values("pk").count(), LIMIT)
     small = having.filter(payload_bytes__lte=SHOWN_BYTES).order_by("-pk")
     tried = read_within(
@@ -76,13 +78,13 @@ def preview_edit(edit: FieldEdit, rows: QuerySet[Job]) -> FieldPreview:
         matching=found,
         tried=len(tried or ()),
         fitting=len(pairs),
-        refused=refused.most_common(EXAMPLES),
+        refused=[(why_not(why), jobs) for why, jobs in refused.most_common(EXAMPLES)],
         examples=_examples(pairs[:EXAMPLES], using),
     )
 
 
-def matching(edit: FieldEdit, rows: QuerySet[Job]) -> QuerySet[Job]:
-    """Return the jobs of a set that have what the edit changes."""
+def matching(edit: FieldEdit, rows: QuerySet[Job], *, sees_hidden: bool) -> QuerySet[Job]:
+    """Return the jobs of a set that have what the edit changes, as far as the person may find that out."""
     path = [str(step) for step in edit.path]
     if edit.kind == "set" and isinstance(edit.path[-1], str):
         container = _at(path[:-1])
@@ -90,7 +92,9 @@ def matching(edit: FieldEdit, rows: QuerySet[Job]) -> QuerySet[Job]:
     having = rows.annotate(_kind=_kind(_at(path))).filter(_kind__isnull=False)
     if edit.kind == "replace":
         text = Func(F("payload"), *map(Value, path), function="jsonb_extract_path_text", output_field=TextField())
-        return having.filter(_kind="string").annotate(_field=text).filter(Q(_field__contains=edit.find))
+        texts, shown = having.filter(_kind="string"), shown_text(text, sees_hidden=sees_hidden)
+        # What is hidden in a text is not to be found out letter by letter, by how many have it.
+        return texts if shown is None else texts.annotate(_field=shown).filter(Q(_field__contains=edit.find))
     return having
 
 

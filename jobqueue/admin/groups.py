@@ -45,6 +45,8 @@ if TYPE_CHECKING:
     from django.db.models import QuerySet
 
 LIMIT: Final = timedelta(seconds=2)
+#: Each part of a page besides its figures.
+PART: Final = timedelta(milliseconds=400)
 #: The windows, and all.
 COUNTS: Final = len(WINDOWS) + 1
 SHAPED_BYTES: Final = 65_536
@@ -56,7 +58,7 @@ FORMS: Final[dict[str, type[forms.Form]]] = {"hand_over": HandOverForm, "note": 
 def chosen_group(params: Any) -> operations.Group | None:
     """Return the group that the parameters of a list choose, None where they choose none."""
     job_type, fingerprint = params.get("job_type__exact"), params.get("fingerprint__exact")
-    if job_type is None or (fingerprint is None and params.get("fingerprint__isnull") is None):
+    if job_type is None or (fingerprint is None and params.get("fingerprint__isnull") not in ("True", "1")):
         return None
     return operations.Group(fingerprint or "", job_type)
 
@@ -99,7 +101,10 @@ class GroupsAdmin(FieldEditingAdmin):
         note = figures.group.note if figures else self._note_of(group, alias)
         if read and figures is None and note is None:
             raise Http404
-        sample = self._sample(request, rows, figures.group.newest) if figures else None
+        newest = figures.group.newest if figures else 0
+        sample = read_within(alias, lambda: (self._sample(request, rows, newest),), PART) if figures else (None,)
+        versions = read_within(alias, lambda: worker_versions([newest], using=alias), PART) if figures else []
+        deeds = read_within(alias, lambda: list(group_actions(group, using=alias)), PART)
         context = {
             **self.admin_site.each_context(request),
             "title": _("A group of dead letters"),
@@ -115,12 +120,11 @@ class GroupsAdmin(FieldEditingAdmin):
             "chart": figures and _chart(figures),
             "hours": [(instant(at), jobs) for at, jobs in reversed(figures.hours)] if figures else [],
             "releases": [(name, instant(at), jobs) for name, at, jobs in figures.releases] if figures else [],
-            "sample": sample,
-            "versions": worker_versions([figures.group.newest], using=alias) if figures else [],
-            "deeds": [
-                (instant(action.at), action_label(action.action), action)
-                for action in group_actions(group, using=alias)
-            ],
+            "sample": sample and sample[0],
+            "sample_unknown": sample is None,
+            "versions": versions,
+            "deeds": [(instant(one.at), action_label(one.action), one) for one in deeds or ()],
+            "deeds_unknown": deeds is None,
             "verbs": [(name, SET_VERBS[name]) for name in OFFERED if self._offers(request, name)],
             "says": [group],
             "note_seen": note.updated_at.isoformat() if note else "",

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 Act = Callable[..., operations.Report]
 
 ROWS: Final = 500
+#: What an action does to a job besides what it is called, so that a subclass is asked about that, too.
+ALSO: Final = {"edit_field": ("edit_payload", "retry")}
 
 
 def guarded(model_admin: admin.ModelAdmin[Any], request: HttpRequest, name: str, act: Act, *, listed: bool) -> Act:
@@ -53,8 +55,12 @@ def guarded(model_admin: admin.ModelAdmin[Any], request: HttpRequest, name: str,
 
 def asks_of_each(model_admin: admin.ModelAdmin[Any], name: str) -> bool:
     """Tell whether a subclass outside of jobqueue has a say on single jobs."""
-    methods = [getattr(type(model_admin), f"has_{each}_permission", None) for each in ("view", name)]
+    methods = [getattr(type(model_admin), f"has_{each}_permission", None) for each in ("view", *_parts(name))]
     return any(method is not None and not method.__module__.startswith(f"{__package__}.") for method in methods)
+
+
+def _parts(name: str) -> tuple[str, ...]:
+    return (name, *ALSO.get(name, ()))
 
 
 def _rows(
@@ -68,8 +74,8 @@ def _rows(
 
 
 def _may(model_admin: admin.ModelAdmin[Any], request: HttpRequest, name: str, job: Job) -> bool:
-    verb = getattr(model_admin, f"has_{name}_permission", None)
-    if model_admin.has_view_permission(request, job) and (verb is None or verb(request, job)):
+    asked = [getattr(model_admin, f"has_{each}_permission", None) for each in _parts(name)]
+    if model_admin.has_view_permission(request, job) and all(one is None or one(request, job) for one in asked):
         return True
     operations.refused(user_of(request), name, operations.PERMISSIONS[name])
     return False

@@ -18,13 +18,13 @@ from jobqueue.alerting import number
 from jobqueue.models import Incident, Job
 from jobqueue.models.expressions import StatementTimestamp
 from jobqueue.ops.alert_rules import rules_in_force
-from jobqueue.ops.alert_table import OPEN
+from jobqueue.ops.alert_table import OPEN, last_look
 
 from . import live, muting
 from .alerts import may_manage, rule_actions
 from .badges import Kind, badge
 from .base import ReadOnlyAdmin, text_block, user_of
-from .wording import EMPTY, instant, instant_of, span
+from .wording import EMPTY, brief, instant, instant_of, span
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet
@@ -137,12 +137,14 @@ class IncidentAdmin(ReadOnlyAdmin):
                 "value": self.last_value(each),
                 "level": self.level(each),
                 "since": instant(each.broken_since),
-                "lasts": span(each.now - each.broken_since),
+                "lasts": brief(each.now - each.broken_since),
                 "mute_url": muting.address("mute", each.rule) if is_manager else "",
             }
             for each in found[:SHOWN]
         ]
-        return {"open": shown, "more_open": len(found) > SHOWN, "may_manage": is_manager}
+        look = last_look(Job.objects.write_db)
+        late = {"late": look.late, "looked_at": look.age and brief(look.age)}
+        return {"open": shown, "more_open": len(found) > SHOWN, "may_manage": is_manager, **late}
 
     @admin.display(description=_("state"))
     def standing(self, incident: Incident) -> SafeString:
@@ -178,7 +180,7 @@ class IncidentAdmin(ReadOnlyAdmin):
     @admin.display(description=_("lasted"))
     def lasted(self, incident: Any) -> str:
         """Return how long it lasted, or lasts."""
-        return span((incident.resolved_at or incident.now) - incident.broken_since)
+        return brief((incident.resolved_at or incident.now) - incident.broken_since)
 
 
 def course(incident: Incident) -> list[tuple[str, Any, str]]:

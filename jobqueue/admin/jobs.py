@@ -17,7 +17,7 @@ from jobqueue.models import Job
 
 from . import detail, overview
 from .acting import VERBS, cancel, discard, release, retry, tell
-from .base import LARGEST_ID, job_url, text_block, user_of
+from .base import job_url, number_of, text_block, user_of
 from .diagnosis import DiagnosisAdmin
 from .filters import QueueFilter, TypeFilter
 from .job_page import page_of
@@ -83,16 +83,17 @@ class JobAdmin(DiagnosisAdmin):
 
     def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Any:
         """Return the job, read from the primary: a replica may still show it as it was before an action."""
-        if not (object_id.isascii() and object_id.isdecimal() and int(object_id) <= LARGEST_ID):
+        number = number_of(object_id)
+        if number is None:
             return None
-        read: dict[str, Any] = request.__dict__.setdefault("_jobqueue_jobs", {})
-        if object_id not in read:
+        read: dict[int, Any] = request.__dict__.setdefault("_jobqueue_jobs", {})
+        if number not in read:
             rows = detail.with_preview(self.get_queryset(request).using(Job.objects.write_db))
-            job = rows.filter(pk=int(object_id)).first()
+            job = rows.filter(pk=number).first()
             if job is not None:
                 job.preview = detail.preview_of(job)
-            read[object_id] = job
-        return read[object_id]
+            read[number] = job
+        return read[number]
 
     def get_urls(self) -> list[Any]:
         """Add the addresses that act on one job and that give its JSON in full."""

@@ -132,15 +132,15 @@ def _restored(edited: Any, shown: Any, original: Any, path: str) -> Any:
         return {
             key: _restored(value, shown[key], original[key], f"{path}.{key}")
             if known and key in shown
-            else _unhidden(value, f"{path}.{key}")
+            else unhidden(value, f"{path}.{key}")
             for key, value in edited.items()
         }
     if isinstance(edited, list) and isinstance(shown, list) and len(edited) == len(shown):
         return [
-            original[place] if _same(item, shown[place]) else _unhidden(item, f"{path}[{place}]")
+            original[place] if _same(item, shown[place]) else unhidden(item, f"{path}[{place}]")
             for place, item in enumerate(edited)
         ]
-    return _unhidden(edited, path)
+    return unhidden(edited, path)
 
 
 def _same(one: Any, other: Any) -> bool:
@@ -148,12 +148,13 @@ def _same(one: Any, other: Any) -> bool:
     return type(one) is type(other) and json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
 
 
-def _unhidden(value: Any, path: str) -> Any:
+def unhidden(value: Any, path: str = "$") -> Any:
+    """Return a value in which nothing stands for something hidden. Raises Misplaced."""
     if isinstance(value, str) and MASK in value:
         raise Misplaced(path)
     members = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, item in members:
-        _unhidden(item, f"{path}[{key}]" if isinstance(value, list) else f"{path}.{key}")
+        unhidden(item, f"{path}[{key}]" if isinstance(value, list) else f"{path}.{key}")
     return value
 
 

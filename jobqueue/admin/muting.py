@@ -20,7 +20,7 @@ from jobqueue.models import Job
 from jobqueue.ops.alert_rules import rules_in_force
 
 from .base import user_of
-from .pausing import database_time, tomorrow
+from .pausing import database_time, not_too_late, tomorrow
 from .wording import instant
 
 HOUR: Final = timedelta(hours=1)
@@ -56,6 +56,7 @@ class MuteForm(UnmuteForm):
     until_time = forms.DateTimeField(
         label=gettext_lazy("Time"),
         required=False,
+        validators=[not_too_late],
         widget=forms.DateTimeInput({"type": "datetime-local"}, format="%Y-%m-%dT%H:%M"),
     )
     field_order = ("until_choice", "until_time", "reason")

@@ -22,8 +22,8 @@ from jobqueue.states import Status
 from .badges import KINDS, Kind, badge
 from .costs import budget_row
 from .group_rows import GroupRow, counts_of
-from .trend_charts import brief, figures_of, releases_of, share
-from .wording import EMPTY, money, shortened, span
+from .trend_charts import figures_of, releases_of, share
+from .wording import EMPTY, brief, money, shortened, span
 
 if TYPE_CHECKING:
     from .overview import Seen
@@ -63,6 +63,10 @@ def alerts(found: Overview, seen: Seen) -> dict[str, Any]:
         "unknown": found.firing is None,
         "firing": [_incident(one, found, seen) for one in firing[:FIRING]],
         "more": len(firing) > FIRING,
+        # Without a worker nobody tells that something is over, nor that something else has begun.
+        "late": found.look is not None and found.look.late,
+        "looked_at": found.look and found.look.age and brief(found.look.age),
+        "nobody": found.workers is not None and not any(one.alive for one in found.workers),
         "list_url": _list("incident", seen),
     }
 
@@ -106,6 +110,7 @@ def groups(found: Overview, seen: Seen) -> dict[str, Any]:
         "muted": ngettext("%(groups)d group is muted.", "%(groups)d groups are muted.", muted) % {"groups": muted}
         if muted
         else "",
+        "all_muted": bool(muted and not heard),
         "more": len(heard) > GROUPS or bool(read and read.more),
         "list_url": _list("deadletter", seen),
     }

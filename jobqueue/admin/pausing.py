@@ -12,6 +12,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from jobqueue import operations
+from jobqueue.managers.arriving import LAST_INSTANT
 from jobqueue.managers.pausing import ALL_QUEUES
 from jobqueue.models import Job
 
@@ -20,6 +21,12 @@ from .wording import instant
 HOUR: Final = timedelta(hours=1)
 #: When people are back who notice what a queue does that begins to run again.
 MORNING: Final = time(8)
+
+
+def not_too_late(when: datetime) -> None:
+    """Refuse a time that could not be read again: west of Greenwich the year 9999 ends in the year 10000."""
+    if when > LAST_INSTANT:
+        raise forms.ValidationError(_("It must be before the end of the year 9999."))
 
 
 class _QueueForm(forms.Form):
@@ -55,6 +62,7 @@ class PauseForm(_QueueForm):
     until_time = forms.DateTimeField(
         label=gettext_lazy("Time"),
         required=False,
+        validators=[not_too_late],
         widget=forms.DateTimeInput({"type": "datetime-local"}, format="%Y-%m-%dT%H:%M"),
     )
     field_order = ("queue", "until_choice", "until_time", "reason", "sure")

@@ -27,7 +27,7 @@ from jobqueue.ops.queues import PausedQueue, paused_queues
 from . import live
 from .base import ReadOnlyAdmin, user_of
 from .pausing import PauseForm, ResumeForm, database_time
-from .wording import EMPTY, instant, span
+from .wording import EMPTY, brief, instant, span
 
 
 @admin.register(Queue)
@@ -202,7 +202,7 @@ def _shown(row: QueueRow, unknown: frozenset[str]) -> dict[str, Any]:
         "scheduled": _count(row, "scheduled"),
         "arrival": _known(one.arrival_per_sec, lambda rate: ("≈ " if one.arrival_estimated else "") + per_minute(rate)),
         "done": _known(one.done_per_sec, per_minute),
-        "waits": _ended(one, unknown, lambda: f"{_brief(one.wait_p50_sec)} / {_brief(one.wait_p95_sec)}"),
+        "waits": _ended(one, unknown, lambda: f"{brief(one.wait_p50_sec)} / {brief(one.wait_p95_sec)}"),
         "failed": _ended(one, unknown, lambda: EMPTY if one.failure_rate is None else f"{one.failure_rate:.1%}"),
         "workers": _known(one.workers, lambda number: _("none") if number == 0 else str(number)),
         "unserved": one.workers == 0 and bool(one.depth or row.scheduled),
@@ -230,10 +230,6 @@ def _ended(one: QueueFigures, unknown: frozenset[str], words: Any) -> Any:
     if "statistics" in unknown:
         return UNKNOWN
     return words() if one.wait_p50_sec is not None or one.failure_rate is not None else EMPTY
-
-
-def _brief(seconds: float | None) -> str:
-    return span(seconds if seconds is None or seconds < 10 else round(seconds))
 
 
 def _drain(one: QueueFigures) -> Any:

@@ -25,9 +25,11 @@ from jobqueue.states import Status
 
 from . import detail, masking
 from .acting import may, tell
-from .base import LARGEST_ID, job_url, user_of
+from .base import LARGEST_ID, job_url, number_of, user_of
 from .folding import parts_of
 from .lists import JobListAdmin
+from .pausing import not_too_late
+from .why_not import why_not
 from .wording import size
 
 if TYPE_CHECKING:
@@ -49,7 +51,11 @@ class EditForm(forms.Form):
         help_text=gettext_lazy("A JSON object. A hidden value (***) stays what it is where you leave it as it stands."),
     )
     when = forms.DateTimeField(
-        label=gettext_lazy("Not before"), required=False, widget=WHEN, help_text=gettext_lazy("Empty: at once.")
+        label=gettext_lazy("Not before"),
+        required=False,
+        validators=[not_too_late],
+        widget=WHEN,
+        help_text=gettext_lazy("Empty: at once."),
     )
     reason = forms.CharField(
         label=gettext_lazy("Reason"),
@@ -67,10 +73,11 @@ class EditForm(forms.Form):
     def clean_seen(self) -> operations.Seen:
         """Return what the person saw."""
         epoch, _dash, instant = self.cleaned_data["seen"].partition("-")
-        updated_at = parse_datetime(instant) if epoch.isdecimal() else None
-        if updated_at is None or timezone.is_naive(updated_at):
+        number = number_of(epoch)
+        updated_at = None if number is None else _time_of(instant)
+        if number is None or updated_at is None or timezone.is_naive(updated_at):
             raise forms.ValidationError(_("This form is not complete: open it again."))
-        return operations.Seen(updated_at, int(epoch))
+        return operations.Seen(updated_at, number)
 
     def clean_payload(self) -> Mapping[str, Any]:
         """Return the payload with its hidden values put back, if it could be enqueued."""
@@ -240,10 +247,17 @@ def _moved_on(request: HttpRequest, job_id: int, why: str) -> HttpResponse:
     return HttpResponseRedirect(job_url(job_id))
 
 
+def _time_of(text: str) -> datetime | None:
+    try:
+        return parse_datetime(text)
+    except ValueError:  # well formed, but no time that there is
+        return None
+
+
 def _instant(text: str) -> datetime | None:
     """Return the time that a person typed, in the current zone; None for what is none."""
     try:
-        when: datetime | None = forms.DateTimeField(widget=WHEN).clean(text)
+        when: datetime | None = forms.DateTimeField(widget=WHEN, validators=[not_too_late]).clean(text)
         return when
     except forms.ValidationError:
         return None

@@ -21,6 +21,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from jobqueue.conf import get_settings
+from jobqueue.models.job import of_type
 from jobqueue.redaction import is_secret
 from jobqueue.states import Status
 
@@ -133,8 +134,10 @@ def _plain(term: Term, meaning: Meaning) -> Q:
 
 def _named(term: Term, meaning: Meaning) -> Q:
     name = NAMED_FIELDS[term.key]
+    if "*" in term.value and not term.quoted:
+        return _text(F(name), term)
     # By =, which the indexes know.
-    return Q(**{name: term.value}) if term.quoted or "*" not in term.value else _text(F(name), term)
+    return of_type(term.value) if name == "job_type" else Q(**{name: term.value})
 
 
 def _text(text: Any, term: Term) -> Q:
@@ -144,7 +147,7 @@ def _text(text: Any, term: Term) -> Q:
 def _error(term: Term, meaning: Meaning) -> Q:
     pattern = Value(_pattern(term.value, inside=True))
     by_class, by_text = Q(ILike(F("error_class"), pattern)), Q(ILike(F("last_error"), pattern))
-    shown = _shown(F("last_error"), meaning)
+    shown = shown_text(F("last_error"), sees_hidden=meaning.sees_hidden)
     return by_class if shown is None else by_class | by_text & Q(ILike(shown, pattern))
 
 
@@ -184,7 +187,7 @@ def _payload(term: Term, meaning: Meaning) -> Q:
     found = _text(text, term)
     if term.quoted or "*" not in term.value or meaning.sees_hidden:
         return found
-    shown = _shown(text, meaning)
+    shown = shown_text(text, sees_hidden=meaning.sees_hidden)
     if shown is None:
         raise SearchError(str(term), _("a whole value without *: parts of it may be hidden here"))
     kind = Func(value, function="jsonb_typeof", output_field=TextField())
@@ -192,9 +195,9 @@ def _payload(term: Term, meaning: Meaning) -> Q:
     return found & Q(single) & _text(shown, term)
 
 
-def _shown(text: Any, meaning: Meaning) -> Any:
+def shown_text(text: Any, *, sees_hidden: bool) -> Any:
     """Return a text up to what may be hidden in it, or None where nobody can tell by the database's patterns."""
-    if meaning.sees_hidden:
+    if sees_hidden:
         return text
     patterns = get_settings().SECRET_PATTERNS
     if not all(_SHARED.fullmatch(pattern) for pattern in patterns):

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
-from django.utils.translation import gettext, ngettext
+from django.utils.translation import gettext, ngettext, pgettext_lazy
 from django.utils.translation import gettext_lazy as _
 
 from jobqueue.operations import write_path
@@ -18,10 +18,10 @@ SHOWN: Final = 40
 DEEPEST: Final = 6
 VALUE_CHARACTERS: Final = 80
 KINDS: Final[dict[type, Any]] = {
-    str: _("text"),
+    str: pgettext_lazy("JSON", "text"),
     bool: _("true or false"),
     int: _("whole number"),
-    float: _("number"),
+    float: pgettext_lazy("JSON", "number"),
     type(None): _("nothing (null)"),
 }
 

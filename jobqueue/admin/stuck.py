@@ -27,7 +27,7 @@ from jobqueue.ops.worker_figures import silent_after
 from . import live
 from .acting import ActingAdmin, cancel, may, release
 from .badges import badge
-from .base import job_link, job_url
+from .base import job_link, job_url, number_of
 from .filters import QueueFilter, TypeFilter
 from .lists import JobListAdmin
 from .wording import EMPTY, instant, span
@@ -117,7 +117,8 @@ class StuckJobAdmin(JobListAdmin):
 
     def change_view(self, request: HttpRequest, object_id: str, *args: Any, **kwargs: Any) -> HttpResponse:
         """Go to the job's own page."""
-        return HttpResponseRedirect(job_url(int(object_id)) if object_id.isdecimal() else "../")
+        number = number_of(object_id)
+        return HttpResponseRedirect("../" if number is None else job_url(number))
 
     @admin.display(description=_("job"))
     def job(self, job: Job) -> str:

@@ -14,7 +14,7 @@ from jobqueue.ops.attempts import Point
 from jobqueue.ops.trends import Trend, Window
 
 from .charts import NARROW, Chart, Series, Value, bar_chart, line_chart
-from .wording import EMPTY, instant, shortened, span
+from .wording import EMPTY, brief, instant, shortened
 
 WINDOWS: Final[dict[Window, Any]] = {
     "1h": gettext_lazy("1 hour"),
@@ -96,8 +96,9 @@ def _waits(trend: Trend, zone: str) -> Figure:
         Series(_("half of them waited no longer (p50)"), _seconds(trend, "wait_p50")),
         Series(_("95 % waited no longer (p95)"), _seconds(trend, "wait_p95")),
     ]
-    longest = max((point.figures.wait_p95 or 0.0 for point in trend.points or ()), default=0.0)
+    longest = max((wait for point in trend.points or () if (wait := point.figures.wait_p95) is not None), default=None)
     told = _("95 %% waited no longer than %(span)s") % {"span": brief(longest)}
+    told = told if longest is not None else _("no wait is known")
     chart = line_chart(
         "jobqueue-waits",
         title=_("Seconds waited, %(periods)s") % {"periods": PERIODS[trend.window]},
@@ -114,11 +115,6 @@ def _waits(trend: Trend, zone: str) -> Figure:
 def share(rate: float | None) -> str:
     """Return a share in per cent; `-` of none."""
     return EMPTY if rate is None else f"{rate:.1%}"
-
-
-def brief(seconds: float | None) -> str:
-    """Return a time, to the second where it is long."""
-    return span(seconds if seconds is None or seconds < 10 else round(seconds))
 
 
 def _values(trend: Trend, amount: Callable[[Point], int], text: Callable[[Point], str]) -> list[Value]:

@@ -31,7 +31,7 @@ SENTENCES: Final[Mapping[str, Any]] = {
     "has a payload that Python cannot read": gettext_lazy("has a payload that Python cannot read"),
 }
 STATUS: Final = re.compile(r"(?:is|its status is) ([A-Z]+)")
-BLOCKED: Final = re.compile(r"(?:is )?blocked by #(\d+)")
+BLOCKED: Final = re.compile(r"(?:is )?blocked by(?: #(\d+))?")
 TRANSITION: Final = re.compile(r"job \d+: cannot \w+, (.+)", re.DOTALL)
 EDITED: Final = re.compile(r"was edited, but (.+)", re.DOTALL)
 INVALID: Final = re.compile(r"would be refused: (.+)", re.DOTALL)
@@ -45,9 +45,9 @@ def why_not(said: object) -> str:
     if match := TRANSITION.fullmatch(text):
         return why_not(match[1])
     if (match := STATUS.fullmatch(text)) and match[1] in Status.__members__:
-        return _("its status is: %(status)s") % {"status": Status[match[1]].label}
+        return _("is %(status)s") % {"status": Status[match[1]].label}
     if match := BLOCKED.fullmatch(text):
-        return _("blocked by #%(id)s") % {"id": match[1]}
+        return _("blocked by #%(id)s") % {"id": match[1]} if match[1] else _("blocked by another job")
     if match := EDITED.fullmatch(text):
         return _("was edited, but: %(why)s") % {"why": why_not(match[1])}
     if match := INVALID.fullmatch(text):

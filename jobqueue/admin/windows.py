@@ -17,7 +17,7 @@ from jobqueue import sql
 from jobqueue.models import Job
 from jobqueue.states import Status
 
-from .base import LARGEST_ID
+from .base import number_of
 from .searching import Search, Window
 from .wording import instant
 
@@ -82,8 +82,8 @@ class IdSearch(Search):
         )
 
     def _numbers(self, name: str) -> list[int]:
-        text = self.params.get(name, "")
-        return [min(int(text), LARGEST_ID)] if text.isascii() and text.isdecimal() else []
+        number = number_of(self.params.get(name, ""))
+        return [] if number is None else [number]
 
     def _id_at(self, at: datetime) -> int:
         with connections[self.using].cursor() as cursor:

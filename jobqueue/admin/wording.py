@@ -14,6 +14,8 @@ from django.utils.translation import gettext as _
 EMPTY: Final = "-"
 ERROR_CHARACTERS: Final = 120
 LEAST_PLACES: Final = 2
+#: From 1024 bytes on, each 1024 of the one before.
+UNITS: Final = ("KiB", "MiB", "GiB", "TiB")
 
 
 def shortened(text: str | None, characters: int = ERROR_CHARACTERS) -> str:
@@ -53,13 +55,20 @@ def span(value: timedelta | float | None) -> str:
     return _("%(days)d d %(hours)d h") % {"days": hours // 24, "hours": hours % 24}
 
 
+def brief(value: timedelta | float | None) -> str:
+    """Return a duration without the fractions of a second that tell nothing: from ten seconds on."""
+    seconds = value.total_seconds() if isinstance(value, timedelta) else value
+    return span(seconds if seconds is None or abs(seconds) < 10 else round(seconds))
+
+
 def size(value: int | None) -> str:
     """Return a number of bytes in people's units; `-` for none."""
     if value is None:
         return EMPTY
     if value < 1024:
         return _("%(bytes)d bytes") % {"bytes": value}
-    return f"{value / 1024:.1f} KiB" if value < 1024**2 else f"{value / 1024**2:.1f} MiB"
+    power = min(len(UNITS), (value.bit_length() - 1) // 10)
+    return f"{value / 1024**power:.1f} {UNITS[power - 1]}"
 
 
 def money(amount: Decimal | None) -> str:

@@ -70,7 +70,7 @@ def shown(one: WorkerFigures, table: WorkerTable, *, sees_jobs: bool) -> WorkerR
         serves=", ".join(one.queues),
         types=", ".join(one.job_types) or _("every type"),
         memory=EMPTY if one.memory_bytes is None else size(one.memory_bytes),
-        rate=EMPTY if one.jobs_per_sec is None else f"{one.jobs_per_sec:.3g}",
+        rate=EMPTY if one.jobs_per_sec is None else f"{one.jobs_per_sec:{'.0f' if one.jobs_per_sec >= 100 else '.3g'}}",
         uptime=span(round(one.uptime_sec)),
         started=instant(one.started_at),
         claimed=EMPTY if one.claim_age_sec is None else _("%(age)s ago") % {"age": span(round(one.claim_age_sec))},

@@ -118,8 +118,10 @@ class WorkerAdmin(ReadOnlyAdmin):
 
     def _end(self, request: HttpRequest, worker_id: str, verb: str, order: Callable[..., Any]) -> HttpResponse:
         operations.check_permission(user_of(request), f"{verb}_worker", subject=f"worker:{worker_id}")
-        rows = self._rows(request, self.get_queryset(request).filter(pk=worker_id))
-        if not rows["rows"] and not rows["unknown"]:
+        found = self.get_queryset(request).filter(pk=worker_id)
+        rows = self._rows(request, found)
+        # Where the table could not be read in time this must still be a worker that the user may see.
+        if not rows["rows"] and not (rows["unknown"] and found.exists()):
             return self._gone(request, worker_id)
         form = ReasonForm(request.POST if request.method == "POST" else None)
         if form.is_valid():

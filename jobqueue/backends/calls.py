@@ -11,7 +11,7 @@ from jobqueue.conf import get_settings
 from jobqueue.payloads import Encoded, encode_payload
 
 from .compat import Task, normalize_json, path_of
-from .handling import type_of
+from .naming import type_of
 from .policies import TaskPolicy, dedupe_key
 from .results import RETRIED
 
@@ -41,6 +41,8 @@ def _normal(value: Any, where: str) -> Any:
         return normalize_json(value)
     except (TypeError, ValueError) as error:
         raise type(error)(f"{error} in {where}") from error
+    except RecursionError as error:
+        raise ValueError(f"nested too deeply in {where}") from error
 
 
 def payload_of(

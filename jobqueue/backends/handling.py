@@ -2,49 +2,27 @@
 
 from __future__ import annotations
 
-import hashlib
-import re
 from collections.abc import Awaitable, Mapping
 from functools import update_wrapper
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from asgiref.sync import iscoroutinefunction
 
 from jobqueue.backoff import Backoff
 from jobqueue.conf import get_settings, limits_for
-from jobqueue.exceptions import HandlerImportError, InvalidName
+from jobqueue.exceptions import HandlerImportError
 from jobqueue.handlers import Handler, OnDeadline, OnError, Policy
-from jobqueue.internal import INTERNAL_PREFIX
 from jobqueue.limits import Limits
-from jobqueue.payloads import MAX_NAME_BYTES, check_name
 from jobqueue.registry import registry
 
 from .compat import InvalidTaskBackend, Task, path_of, task_backends
+from .naming import path_in, type_of
 from .policies import POLICY_FIELDS, Options, TaskPolicy, named_arguments
-from .results import RETRIED, TaskGone, find_task, path_in
+from .results import RETRIED, TaskGone, find_task
 from .running import TaskObserver, call_values, send_for_killed
 
 if TYPE_CHECKING:
     from jobqueue.children.context import Context
-
-_DIGEST_CHARS: Final = 8
-_UNUSUAL: Final = re.compile(r"[^A-Za-z0-9_.-]")
-
-
-def type_of(path: str) -> str:
-    """Return the job type of a task: its path where that may be a name, else the end of it and a digest.
-
-    The end, since that is what tells tasks apart. What is below ``jobqueue`` is shortened too: such types are internal.
-    """
-    try:
-        if not path.startswith(INTERNAL_PREFIX):
-            return check_name("job type", path)
-    except InvalidName:
-        pass
-    digest = hashlib.blake2b(path.encode(errors="backslashreplace")).hexdigest()[:_DIGEST_CHARS]
-    room = MAX_NAME_BYTES - _DIGEST_CHARS - 1 - len("task.")
-    tail = _UNUSUAL.sub("_", path)[-room:].lstrip(".-")
-    return f"task.{tail}-{digest}"
 
 
 def declared_by(task: Task[Any, Any]) -> TaskPolicy:
@@ -176,7 +154,7 @@ class Source:
         if not isinstance(payload, Mapping) or not {"args", "kwargs", "backend"} <= payload.keys():
             return None
         path = path_in(job_type, payload)
-        if type_of(path) != job_type:  # an edited payload must not choose what code is imported and run
+        if path is None:
             return None
         try:
             return handler_of(find_task(path))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from django.apps import apps
 from django.core import checks
 
+from jobqueue import sql
 from jobqueue.managers.arriving import Arrival, arrive
 from jobqueue.registry import registry
 from jobqueue.states import ACTIVE
@@ -85,8 +86,7 @@ class JobQueueBackend(PolicyBackend):
                 raise
         rows = jobs().enqueue_arrivals(arrivals)
         # A bulk's rows are written by several statements, each with its own time; a result tells that of its row.
-        stored = jobs().using(jobs().write_db).filter(pk__in=[job.pk for job in rows if job is not None])
-        times = dict(stored.values_list("pk", "created_at"))
+        times = dict(jobs().run_sql(sql.CREATED_TIMES, {"ids": [job.pk for job in rows if job is not None]}))
         for job in rows:
             if job is not None:
                 job.created_at = times.get(job.pk, job.created_at)
@@ -102,7 +102,7 @@ class JobQueueBackend(PolicyBackend):
         except ValueError as error:
             raise InvalidTask(str(error)) from error
         policy = self.policy_of(task)
-        max_attempts = call.max_attempts or policy.max_attempts
+        max_attempts = policy.max_attempts if call.max_attempts is None else call.max_attempts
         arrival = arrive(
             handler.name,
             payload_of(task, args, kwargs, retried=max_attempts is not None),

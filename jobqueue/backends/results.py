@@ -27,6 +27,7 @@ from jobqueue.outcomes import Outcome
 from jobqueue.states import Status
 
 from .compat import Task, TaskError, TaskResult, TaskResultStatus
+from .naming import path_in
 
 if TYPE_CHECKING:
     from jobqueue.managers import JobManager
@@ -118,6 +119,14 @@ def read_row(job_id: int, task_backend: str | None) -> TaskRow | None:
     return TaskRow(*rows[0]) if rows else None
 
 
+def path_of_row(job_type: str, payload: Mapping[str, Any]) -> str:
+    """Return the path of a stored task. Raises TaskGone where its payload names another one."""
+    path = path_in(job_type, payload)
+    if path is None:
+        raise TaskGone(f"the payload of a {job_type} names another task")
+    return path
+
+
 def find_task(path: str) -> Task[Any, Any]:
     """Import a task by its path. Raises TaskGone where there is none; what its module raises passes."""
     try:
@@ -142,11 +151,6 @@ def _module_is_there(path: str, error: ImportError) -> bool:
     return False
 
 
-def path_in(job_type: str, payload: Mapping[str, Any]) -> str:
-    """Return the path of a stored task: the job type itself, unless that had to be shortened."""
-    return str(payload.get("path", job_type))
-
-
 def changed_task(task: Task[Any, Any], **changes: Any) -> Task[Any, Any]:
     """Return a copy with other values, unchecked: what was once enqueued is told as it was, whatever TASKS says now."""
     copy = object.__new__(type(task))
@@ -158,7 +162,7 @@ def changed_task(task: Task[Any, Any], **changes: Any) -> Task[Any, Any]:
 def result_of(row: TaskRow, task: Task[Any, Any] | None = None) -> TaskResult[Any]:
     """Build the TaskResult of a row. Raises TaskGone or what the task's module raises when it is imported."""
     payload = json.loads(row.payload)
-    found = task or find_task(path_in(row.job_type, payload))
+    found = task or find_task(path_of_row(row.job_type, payload))
     runs, status = row.charged, STATES[row.status]
     started = [run.started_at for run in runs]
     workers = [run.worker_id for run in runs]
@@ -191,8 +195,14 @@ def result_of(row: TaskRow, task: Task[Any, Any] | None = None) -> TaskResult[An
 
 
 def run_after_in(payload: Mapping[str, Any]) -> datetime | None:
-    """Return when a task was to run at the earliest, as its enqueue said; the row has the time of a retry."""
-    return datetime.fromisoformat(payload["run_after"]) if payload.get("run_after") else None
+    """Return when a task was to run at the earliest, as its enqueue said; the row has the time of a retry.
+
+    None where somebody has edited the payload and left no time there: this is only told.
+    """
+    try:
+        return datetime.fromisoformat(payload["run_after"])
+    except (KeyError, TypeError, ValueError):
+        return None
 
 
 def error_of(error_class: str, error_text: str, traceback: str) -> TaskError:

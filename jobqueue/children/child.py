@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import ctypes
 import json
+import logging
 import os
 import queue
 import select
@@ -50,6 +51,8 @@ from .protocol import (
     frame_for,
     receive_message,
 )
+
+logger = logging.getLogger("jobqueue.run")
 
 STOPS: dict[str, type[JobStopped]] = {
     DEADLINE: JobDeadlineExceeded,
@@ -158,6 +161,8 @@ class Child:
             if registry.task_source is not None and notice.signal in ("job_dead", "job_cancelled"):
                 text = arguments.get("error_text") or arguments.get("reason") or ""
                 registry.task_source.ended(arguments["job_id"], arguments.get("error_class") or "", text)
+        except Exception:  # else this slot would end with it: the row cannot be read, or the task not be imported
+            logger.exception("end not told job_id=%s", arguments.get("job_id"))
         finally:
             tidy_connections()
             self._send(frame("S", (0, 0)))

@@ -108,7 +108,8 @@ class Executor:
     def _attempt(self, run: _Run) -> None:
         work = run.work
         try:
-            payload = run.payload = json.loads(work.payload)
+            payload = json.loads(work.payload)
+            run.payload = payload if isinstance(payload, dict) else {}  # else the handler is told so, as an error
             known = registry.find_known(work.job_type)
             handler = run.handler = known or registry.resolve(work.job_type, payload)
             if known is None:
@@ -262,9 +263,12 @@ def announce(run: _Run, end: Done | Ending | Release, status: int) -> None:
 
 
 def tell_observer(run: _Run, status: int) -> None:
-    """Tell whoever observes the handler's runs how this one ended."""
+    """Tell whoever observes the handler's runs how this one ended; what it raises is logged and ends no slot."""
     if run.handler is not None and run.handler.observer is not None:
-        run.handler.observer.ended(run.context, run.payload, status)
+        try:
+            run.handler.observer.ended(run.context, run.payload, status)
+        except Exception:
+            logger.exception("end not told job_id=%s type=%.63s", run.work.id, run.work.job_type)
 
 
 def _send(signal: Any, run: _Run, **arguments: Any) -> None:

@@ -68,7 +68,7 @@ class Migration(migrations.Migration):
                 "default_permissions": (),
                 "permissions": [("view_audit", "Can view the audit")],
                 "verbose_name": "action",
-                "verbose_name_plural": "actions",
+                "verbose_name_plural": "audit",
             },
         ),
         migrations.AlterModelOptions(
@@ -123,29 +123,6 @@ class Migration(migrations.Migration):
             name="refused",
             field=models.BooleanField(
                 db_default=False, help_text="Asked for without the permission.", verbose_name="refused"
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="action", index=models.Index(fields=["at", "id"], name="jobqueue_action_time")
-        ),
-        migrations.AddIndex(
-            model_name="action", index=models.Index(fields=["actor", "at", "id"], name="jobqueue_action_actor")
-        ),
-        migrations.AddIndex(
-            model_name="action", index=models.Index(fields=["action", "at", "id"], name="jobqueue_action_action")
-        ),
-        migrations.AddIndex(
-            model_name="action",
-            index=models.Index(
-                condition=models.Q(("subject", ""), _negated=True),
-                fields=["subject", "id"],
-                name="jobqueue_action_subject",
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="action",
-            index=models.Index(
-                condition=models.Q(("refused", True)), fields=["at", "id"], name="jobqueue_action_refused"
             ),
         ),
         migrations.CreateModel(
@@ -236,9 +213,6 @@ class Migration(migrations.Migration):
                     models.Index(fields=["job_id", "id"], name="jobqueue_order_job"),
                 ],
             },
-        ),
-        migrations.AddIndex(
-            model_name="incident", index=models.Index(fields=["rule", "-broken_since"], name="jobqueue_incident_rule")
         ),
         migrations.AddField(
             model_name="tick", name="seen", field=models.JSONField(null=True, verbose_name="what was seen")

@@ -11,7 +11,6 @@ from django.utils.translation import ngettext
 from .expressions import StatementTimestamp
 from .readable import ReadableJSONField
 
-
 #: Where the request that is being answered came from, "" outside of one. Of the row, so that no writer can forget it.
 request_address: ContextVar[str] = ContextVar("request_address", default="")
 
@@ -33,7 +32,8 @@ class Action(models.Model):
     subject = models.TextField(_("of what"), blank=True, db_default="", help_text=_("queue:NAME where it was no job."))
 
     # Of an edit {"payload": {"from": …, "to": …}}, of a clone {"of": id, "clone": id}; as secret as the payloads are.
-    # Of an edit of one field {"edit": "set", "field": "$.a", "jobs": {"ID": {"from": {"a": …}, "to": {"a": …}}}}.
+    # Of an edit of one field {"edit": "set", "field": "$.a", "put_back": true,
+    # "jobs": {"ID": {"from": {"a": …}, "to": {"a": …}}}}.
     detail = ReadableJSONField(_("detail"), null=True, blank=True)
 
     refused = models.BooleanField(_("refused"), db_default=False, help_text=_("Asked for without the permission."))
@@ -43,7 +43,7 @@ class Action(models.Model):
 
     class Meta:
         verbose_name = _("action")
-        verbose_name_plural = _("actions")
+        verbose_name_plural = _("audit")
         default_permissions = ()
         permissions = [("view_audit", _("Can view the audit"))]
         indexes = [

@@ -5,11 +5,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from django.core.exceptions import PermissionDenied
 from django.db import models, transaction
+from django.utils import timezone
 
+from jobqueue.managers.arriving import FIRST_INSTANT, LAST_INSTANT
 from jobqueue.models import Action, Job
 
 from .refusals import Refusal, note
@@ -155,6 +158,14 @@ def _walk(rows: models.QuerySet[Any], manager: JobManager) -> Iterator[list[int]
     while chunk := list(ids.filter(pk__gt=last, pk__lte=newest)[:CHUNK]):
         yield chunk
         last = chunk[-1]
+
+
+def check_time(when: datetime, name: str = "the time", *, future: bool = False) -> None:
+    """Raise ValueError for a time that is naive or that nobody could read again; with `future` for a past one, too."""
+    if timezone.is_naive(when) or (future and when <= timezone.now()):
+        raise ValueError(f"{name} must be {'an aware time in the future' if future else 'aware'}, not {when}")
+    if not FIRST_INSTANT <= when <= LAST_INSTANT:
+        raise ValueError(f"{name} must be from the year 1 to the year 9999 in every time zone, not {when}")
 
 
 def clean(text: str) -> str:

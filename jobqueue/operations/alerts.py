@@ -7,13 +7,12 @@ from datetime import datetime
 from typing import Any
 
 from django.db import transaction
-from django.utils import timezone
 
 from jobqueue.alerting import BUILT_IN, make_rule
 from jobqueue.conf import get_settings
 from jobqueue.models import Action, AlertRule
 
-from .acting import User, check_permission, clean, logger, manager_of, name_of
+from .acting import User, check_permission, check_time, clean, logger, manager_of, name_of
 
 
 def change_alert(
@@ -42,9 +41,8 @@ def mute_alert(
     `enabled` is what holds for a rule that nobody has changed yet: its row has the last word on that, too. Returns
     whether anything changed. Raises PermissionDenied, and ValueError for a naive time and for a rule that cannot be.
     """
-    if until is not None and timezone.is_naive(until):
-        msg = f"until must be an aware time, not {until}"
-        raise ValueError(msg)
+    if until is not None:
+        check_time(until, "until")
     check_permission(actor, "change_alert", subject=f"alert:{name}")
     row = AlertRule.objects.using(manager_of(using).write_db).filter(name=name).first()
     if row is None and until is None:

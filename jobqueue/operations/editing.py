@@ -85,6 +85,7 @@ class _Batch:
     """The edits of one batch, as the manager asks for them (managers.rows.PayloadEdit)."""
 
     edit: FieldEdit
+    put_back: bool
     before: dict[int, str | None] = field(default_factory=dict)
     fresh: dict[int, str | None] = field(default_factory=dict)
 
@@ -99,7 +100,7 @@ class _Batch:
     def detail(self, changed: Sequence[int]) -> str:
         """Return the JSON text of what was there and what is: as text, for Python would round what jsonb keeps."""
         jobs = ", ".join(f'"{job_id}": {{{", ".join(self._from_and_to(job_id))}}}' for job_id in changed)
-        told = {"edit": self.edit.kind, "field": self.edit.field}
+        told: dict[str, Any] = {"edit": self.edit.kind, "field": self.edit.field, "put_back": self.put_back}
         if self.edit.kind == "rename":
             told["to"] = self.edit.name
         return f'{json.dumps(told, ensure_ascii=False)[:-1]}, "jobs": {{{jobs}}}}}'
@@ -135,7 +136,7 @@ def _edit(
     audit: dict[str, str],
     report: Report,
 ) -> None:
-    batch = _Batch(edit)
+    batch = _Batch(edit, put_back=spread is not None)
     path, to = [str(step) for step in edit.path], [str(step) for step in edit.to_path]
     moved = manager.edit_payloads(ids, batch, path=path, to=to)
     changed = sorted(moved.changed)

@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from django.db import transaction
 from django.db.models import Q
-from django.utils import timezone
 
 from jobqueue.exceptions import JobQueueError
 from jobqueue.models import Action, GroupNote
 from jobqueue.models.expressions import StatementTimestamp
 from jobqueue.states import Status
 
-from .acting import User, check_permission, clean, logger, manager_of, name_of
+from .acting import User, check_permission, check_time, clean, logger, manager_of, name_of
 
 if TYPE_CHECKING:
     from jobqueue.managers import JobManager
@@ -97,9 +96,8 @@ def mute_groups(
     `doubled` shows a group earlier when twice as many die in 24 hours as did now. Raises PermissionDenied for an actor
     who may not retry jobs, and ValueError for a time that is naive or past.
     """
-    if until is not None and (timezone.is_naive(until) or until <= timezone.now()):
-        msg = f"until must be an aware time in the future, not {until}"
-        raise ValueError(msg)
+    if until is not None:
+        check_time(until, "until", future=True)
     manager = manager_of(using)
 
     def muted(group: Group) -> dict[str, Any]:

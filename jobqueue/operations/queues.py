@@ -7,14 +7,13 @@ from datetime import datetime
 from functools import partial
 
 from django.db import connections, transaction
-from django.utils import timezone
 
 from jobqueue.managers import pausing
 from jobqueue.managers.waking import wake_after_commit
 from jobqueue.models import Action
 from jobqueue.payloads import check_name
 
-from .acting import User, check_permission, clean, logger, manager_of, name_of
+from .acting import User, check_permission, check_time, clean, logger, manager_of, name_of
 
 
 def pause_queue(
@@ -27,9 +26,8 @@ def pause_queue(
 
     Raises PermissionDenied, InvalidName, and ValueError for an `until` that is naive or past.
     """
-    if until is not None and (timezone.is_naive(until) or until <= timezone.now()):
-        msg = f"until must be an aware time in the future, not {until}"
-        raise ValueError(msg)
+    if until is not None:
+        check_time(until, "until", future=True)
     why, who = clean(reason), name_of(actor)
     pause = partial(pausing.pause, name=name, paused_by=who, reason=why, until=until)
     detail = None if until is None else {"until": until.isoformat()}

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from django.db import transaction
 from django.db.models import JSONField, Value
 from django.db.models.functions import Cast
-from django.utils import timezone
 
 from jobqueue.exceptions import InputLimitExceeded, InvalidTransition
 from jobqueue.limits import check_input
@@ -18,7 +17,7 @@ from jobqueue.models import Action, Job
 from jobqueue.registry import registry
 from jobqueue.states import Status
 
-from .acting import Report, Targets, User, act_on_jobs, check_permission, clean, logger, manager_of, name_of
+from .acting import Report, Targets, User, act_on_jobs, check_permission, check_time, clean, logger, manager_of, name_of
 
 if TYPE_CHECKING:
     from jobqueue.managers import JobManager
@@ -38,7 +37,7 @@ def retry_at(
 
     Refused as in retry(). Raises PermissionDenied, and ValueError for a naive time.
     """
-    _check_time(when)
+    check_time(when)
     return act_on_jobs(
         "retry", targets, actor, clean(reason), using, lambda manager, ids, _: manager.redrive(ids, not_before=when)
     )
@@ -76,7 +75,7 @@ def edit_and_retry(
     check_permission(actor, "edit_payload")
     check_permission(actor, "retry")
     if when is not None:
-        _check_time(when)
+        check_time(when)
     manager = manager_of(using)
     with transaction.atomic(using=manager.write_db):
         job = _read(manager, job_id, "edit")
@@ -122,12 +121,6 @@ def unmask(job_id: int, *, actor: User | str, what: str = "", using: str | None 
     check_permission(actor, "unmask")
     _write(manager_of(using), actor, "unmask", what, [job_id], None)
     logger.info("action done action=unmask actor=%s job_id=%s", name_of(actor), job_id)
-
-
-def _check_time(when: datetime) -> None:
-    if timezone.is_naive(when):
-        msg = f"the time must be aware, not {when}"
-        raise ValueError(msg)
 
 
 def _read(manager: JobManager, job_id: int, wanted: str) -> Job:

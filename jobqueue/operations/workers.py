@@ -40,15 +40,19 @@ def ask_stack(job_id: int, *, actor: User | str, using: str | None = None) -> Or
     return _order_about_job(Order.Kind.STACK, "ask_stack", job_id, actor, "", using)
 
 
-def kill_job(job_id: int, *, actor: User | str, reason: str = "", using: str | None = None) -> Order:
+def kill_job(
+    job_id: int, *, actor: User | str, reason: str = "", lease_epoch: int | None = None, using: str | None = None
+) -> Order:
     """Have the process that runs a job killed, unasked, with all that it started.
+
+    `lease_epoch` is that of the run that is meant, as the actor saw it; None: whichever runs now.
 
     The attempt ends as crashed, "killed by NAME", and is charged: the job is tried again after its backoff, or dead
     when it was the last attempt. Other jobs of the same process (--threads) are given back uncharged. Raises
-    PermissionDenied, and InvalidTransition where no worker runs the job.
+    PermissionDenied, and InvalidTransition where no worker runs the job, or another run of it than was meant.
     """
     check_permission(actor, "kill_job", subject=f"job:{job_id}")
-    return _order_about_job(Order.Kind.KILL, "kill_job", job_id, actor, reason, using)
+    return _order_about_job(Order.Kind.KILL, "kill_job", job_id, actor, reason, using, meant=lease_epoch)
 
 
 def drain_worker(worker_id: str, *, actor: User | str, reason: str = "", using: str | None = None) -> Order:
@@ -80,7 +84,14 @@ def mark_dead(targets: Targets, *, actor: User | str, reason: str = "", using: s
 
 
 def _order_about_job(
-    kind: Order.Kind, action: str, job_id: int, actor: User | str, reason: str, using: str | None
+    kind: Order.Kind,
+    action: str,
+    job_id: int,
+    actor: User | str,
+    reason: str,
+    using: str | None,
+    *,
+    meant: int | None = None,
 ) -> Order:
     manager = manager_of(using)
     with transaction.atomic(using=manager.write_db):
@@ -88,6 +99,8 @@ def _order_about_job(
         if job is None or job["status"] != Status.RUNNING or not job["worker_id"]:
             status = None if job is None or job["status"] not in Status.values else Status(job["status"])
             raise InvalidTransition(job_id, status, action.replace("_", " "))
+        if meant is not None and job["lease_epoch"] != meant:
+            raise InvalidTransition(job_id, Status.RUNNING, action.replace("_", " "), "another run of it has begun")
         order = Order(
             kind=kind,
             worker_id=job["worker_id"],

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 from django.db import connections
 
@@ -61,6 +61,19 @@ class RuleTable:
     def is_late(self) -> bool:
         """Tell whether nobody evaluates the rules."""
         return _is_late(self.now, self.looked_at)
+
+
+class Look(NamedTuple):
+    """How long ago the rules were last looked at, None: never, and whether that is so long that nobody does."""
+
+    age: timedelta | None
+    late: bool
+
+
+def last_look(using: str) -> Look:
+    """Return when somebody last looked at the rules, by one statement."""
+    tick = Tick.objects.using(using).filter(name=TICK).values("at", now=StatementTimestamp()).first()
+    return Look(None, True) if tick is None else Look(tick["now"] - tick["at"], _is_late(tick["now"], tick["at"]))
 
 
 def read_rules(using: str) -> RuleTable:

@@ -20,6 +20,7 @@ from jobqueue.models import Incident, Job
 from jobqueue.states import Status
 
 from . import queue_figures
+from .alert_table import Look, last_look
 from .budgets import BudgetState, spent_today
 from .counts import COUNT_CAP
 from .dead_groups import DeadGroups, dead_groups
@@ -56,6 +57,7 @@ class Overview:
     today: Mapping[str, Decimal] | None = None  # what it cost, by unit
     budgets: Sequence[BudgetState] | None = None  # as of maintenance's last tick
     firing: Sequence[Incident] | None = None  # one more than FIRING where there are more
+    look: Look | None = None  # when somebody last looked at the rules; not read beside the workers
     queues: Sequence[QueueFigures] | None = None  # worst first: by their oldest due job
     workers: Sequence[WorkerFigures] | None = None
     groups: DeadGroups | None = None
@@ -98,6 +100,8 @@ class _Look:
         read, primary = self.budget.read, Job.objects.write_db
         if "alerts" in parts:
             self.found["firing"] = read(self._firing, of="jobqueue_incident")
+            if not {"workers", "queues"} & {*parts}:  # else whether a worker lives tells as much
+                self.found["look"] = read(partial(last_look, self.alias), of="jobqueue_tick")
         if {"workers", "queues"} & {*parts}:
             self.found["workers"] = read(partial(read_workers, primary), of="jobqueue_worker")
         if "status" in parts:

@@ -46,6 +46,7 @@ class Floor:
     patient_until: float = 0.0  # ... at the latest then
     sweep_top: datetime | None = None
     width: timedelta = FIRST_SLICE
+    seen: int | None = None  # which of Claims.doubt() the last full scan followed that found all there was
 
     def spans(self, queue: str, take: int) -> list[Span]:
         """Return the ranges of the index that a claim with floors reads, best priority first."""
@@ -99,6 +100,15 @@ class Claims:
         self._spans: Sequence[Span] = ()
         self._culprits = Culprits(self._claim_around, self._first)
         self._quickest, self._measured_at = 1.0, time.monotonic()
+        self._doubts = 0
+
+    def doubt(self) -> None:
+        """Take note that a job may have come behind a floor, even if a sweep has just looked there."""
+        self._doubts += 1
+
+    def may_be_behind(self, queues: Iterable[str]) -> bool:
+        """Tell whether due jobs may wait behind a floor of these queues: no sweep was ended since the last doubt."""
+        return any(self._floors[queue].seen != self._doubts for queue in self._slow.intersection(queues))
 
     @property
     def slow_queues(self) -> set[str]:
@@ -180,8 +190,10 @@ class Claims:
     def _look_from_start(self, queue: str, floor: Floor, take: int) -> list[ClaimedJob]:
         """End a sweep by a full scan: where it is quick again, so are the next claims; else sweep anew."""
         floor.sweep_top, floor.width = None, FIRST_SLICE
-        began = time.monotonic()
+        began, doubts = time.monotonic(), self._doubts
         jobs = self._claim([Span(queue, take)])
+        if len(jobs) < take:
+            floor.seen = doubts
         if not self._is_slow(time.monotonic() - began, len(jobs)):
             self._slow.discard(queue)
             del self._floors[queue]

@@ -133,7 +133,8 @@ class Dispatch:
     def look_again(self) -> None:
         """Forget that nothing was found: a job that has just ended may have enqueued others."""
         self.found_nothing = self._own.found_nothing = False
-        self._next_at = 0.0
+        self.claims.doubt()
+        self._hinted, self._next_at = True, 0.0
 
     @property
     def drained(self) -> bool:
@@ -328,7 +329,9 @@ class Dispatch:
     def _rest(self, now: float) -> None:
         """Nothing is due: sleep; but say so first, and look once more after saying it."""
         self._short.clear()
-        self.found_nothing, self._busy_since = True, None
+        # Behind a floor there may be jobs that were given back: a drain would leave them.
+        self.found_nothing = not (self._hinted or self.claims.may_be_behind(self._plan.names()))
+        self._busy_since = None
         if not self._own.found_nothing:
             self._own.wake()
         if self._hinted:  # while that claim was under way: it may have looked too early

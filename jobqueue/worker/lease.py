@@ -93,7 +93,7 @@ class Heartbeat(threading.Thread):
                 self._once()
                 self.healthy_at = time.monotonic()
             except DatabaseError as error:
-                self._renew_at = 0.0
+                self._renew_at = self._orders_at = 0.0
                 self._quietly.warning(
                     "heartbeat failed worker=%s error=%s", self._worker_id, str(error).strip().split("\n")[0]
                 )

@@ -138,7 +138,8 @@ class Reports:
         self._notices += [] if child.own else child.unsent  # a heartbeat that was not told is out of date
         running = [held for held in child.queue.values() if not held.ended]
         self._pool.bury(child)
-        innocent = ours or any(held.asked is not None for held in running)
+        # Killed by this worker, though perhaps for a job that has ended in the last moment and is not among these.
+        innocent = ours or child.killed_at is not None or any(held.asked is not None for held in running)
         for held in running:
             child.finished(held.fence)
             self._account(held, code, innocent=innocent, several=len(running) > 1)

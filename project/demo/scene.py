@@ -52,7 +52,7 @@ def told(url: str, password: str) -> list[str]:
         "  Workers       drain or stop one: the demo starts it again",
         "  Costs         the budget demo is spent to 85 %",
         "  Incidents     several rules fire: mute one",
-        "  Actions       whatever you do is there, and what viewer was refused, too",
+        "  Audit         whatever you do is there, and what viewer was refused, too",
     ]
 
 

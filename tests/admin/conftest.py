@@ -5,6 +5,7 @@ from collections.abc import Callable
 import pytest
 from django.contrib.auth.models import Permission, User
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from jobqueue.models import Job
@@ -28,6 +29,13 @@ def page_of(job: Job) -> str:
 def act_url(job: Job, verb: str) -> str:
     """Return the address that acts on one job."""
     return reverse("admin:jobqueue_job_act", args=[job.pk, verb])
+
+
+def asked_of_tables(captured: CaptureQueriesContext) -> list[str]:
+    """Return the statements but those that only begin, end and limit a transaction."""
+    passing = ("SAVEPOINT", "RELEASE", "ROLLBACK")
+    statements = [query["sql"] for query in captured.captured_queries]
+    return [sql for sql in statements if not sql.startswith(passing) and "set_config(" not in sql]
 
 
 @pytest.fixture

@@ -157,7 +157,7 @@ def test_refusals_are_told_with_their_reasons(operator: Client) -> None:
 
     html = operator.post(reverse(JOBS), choose("retry", blocked, done), follow=True).content.decode()
 
-    assert f"2 jobs were refused: #{blocked.pk} blocked by #{holder.pk}; #{done.pk} is DONE" in html
+    assert f"2 jobs were refused: #{blocked.pk} blocked by #{holder.pk}; #{done.pk} is done" in html
 
 
 def test_a_job_that_left_the_list_meanwhile_is_answered_for(operator: Client) -> None:
@@ -214,4 +214,4 @@ def test_a_page_offers_what_the_state_allows(operator: Client) -> None:
     for status, verbs in offered.items():
         job = JobFactory.create(status=status)
         html = operator.get(reverse("admin:jobqueue_job_change", args=[job.pk])).content.decode()
-        assert re.findall(r'formaction="[^"]*/act/(\w+)/"', html) == verbs, status
+        assert re.findall(r'action="[^"]*/act/(\w+)/"', html) == verbs, status

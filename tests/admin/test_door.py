@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from django.contrib import admin
 from django.core.exceptions import PermissionDenied
 from django.db import connection
 from django.http import HttpResponse
@@ -12,14 +13,16 @@ from django.urls import reverse
 from pytest_django import Settings
 
 from jobqueue import operations
+from jobqueue.admin import door
 from jobqueue.admin.door import address_of, through_door
 from jobqueue.exceptions import ConfigurationError
 from jobqueue.models import Action, Job
 from jobqueue.models.action import current_address
 from jobqueue.states import Status
+from tests.connections import SecondConnection
 from tests.factories import JobFactory
 
-from .conftest import ACTIONS, COSTS, DEAD, act_url
+from .conftest import ACTIONS, COSTS, DEAD, JOBS, act_url, page_of
 
 pytestmark = pytest.mark.django_db
 
@@ -94,7 +97,7 @@ def test_a_view_is_the_transaction_that_the_project_asked_for() -> None:
         raise PermissionDenied
 
     with pytest.raises(PermissionDenied):
-        through_door(change_and_refuse, Job)(_from_somebody())
+        through_door(change_and_refuse, Job, admin.site)(_from_somebody())
 
     assert Job.objects.get().priority != 7
     assert Action.objects.get().refused
@@ -108,13 +111,65 @@ def test_what_a_view_did_without_a_transaction_stays() -> None:
         raise ValueError
 
     with pytest.raises(ValueError):
-        through_door(change_and_fail, Job)(_from_somebody())
+        through_door(change_and_fail, Job, admin.site)(_from_somebody("POST"))
 
     assert Job.objects.get().priority == 7
     assert not Action.objects.exists()
 
 
-def _from_somebody() -> Any:
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize(
+    ("table", "address", "told"),
+    [
+        ("jobqueue_job", JOBS, "The jobs could not be read in time"),
+        ("jobqueue_job", "one job", "The database did not answer in time"),
+        ("jobqueue_action", ACTIONS, "The database did not answer in time"),
+        ("jobqueue_incident", "admin:jobqueue_alertrule_changelist", "The database did not answer in time"),
+        ("jobqueue_attempt", "one group", "The sample could not be read in time"),
+        ("jobqueue_action", "one group", "Unknown: the database is busy"),
+    ],
+)
+def test_no_page_waits_for_a_lock_that_somebody_holds(
+    client_of: ClientOf,
+    second_connection: SecondConnection,
+    monkeypatch: pytest.MonkeyPatch,
+    table: str,
+    address: str,
+    told: str,
+) -> None:
+    """A migration for example: without a limit the browser would wait as long as it does."""
+    monkeypatch.setattr(door, "LOCK", "100ms")
+    client = client_of("view_job", "view_audit", "view_incident")
+    job = JobFactory.create(status=Status.DEAD)
+    group = f"{reverse('admin:jobqueue_deadletter_group')}?fingerprint={job.fingerprint}&job_type={job.job_type}"
+    url = {"one job": page_of(job), "one group": group}.get(address) or reverse(address)
+    second_connection.execute("BEGIN")
+    second_connection.execute(f"LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE")
+
+    answer = client.get(url)
+
+    assert told in answer.content.decode()
+    assert (answer.status_code == 503) == ("did not answer" in told)
+
+
+def test_a_limit_of_the_sites_own_that_is_shorter_stays() -> None:
+    seen: list[str] = []
+
+    def look(_request: Any) -> HttpResponse:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT current_setting('statement_timeout'), current_setting('lock_timeout')")
+            seen.extend(cursor.fetchone())
+        return HttpResponse()
+
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT set_config('statement_timeout', '700ms', true)")
+
+    through_door(look, Job, admin.site)(_from_somebody())
+
+    assert seen == ["700ms", "1s"]
+
+
+def _from_somebody(method: str = "GET") -> Any:
     class Somebody:
         def has_perm(self, _permission: str) -> bool:
             return False
@@ -123,7 +178,7 @@ def _from_somebody() -> Any:
             return "somebody"
 
     asked: Any = request()
-    asked.user, asked.resolver_match = Somebody(), None
+    asked.user, asked.resolver_match, asked.method = Somebody(), None, method
     return asked
 
 

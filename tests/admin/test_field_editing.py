@@ -131,6 +131,9 @@ def test_each_kind_of_edit(editor: Client, said: dict[str, str], after: Any) -> 
         ({"path": "[0]", "kind": "remove"}, "its fields have names"),
         ({"path": "pages", "kind": "set", "value": "text"}, 'A text stands in quotes: "like this".'),
         ({"path": "pages", "kind": "set", "value": ""}, "This is no JSON"),
+        ({"path": "pages", "kind": "set", "value": '{"a": [1, {"password": "***"}]}'}, "nobody can tell which one ***"),
+        ({"path": "password", "kind": "set", "value": '"***"'}, "nobody can tell which one ***"),
+        ({"path": '["\\ud800"]', "kind": "remove"}, "This names no field"),
         ({"path": "path", "kind": "replace", "find": ""}, "This field is required"),
         ({"path": "path", "kind": "rename", "name": ""}, "This field is required"),
         ({"path": "path", "kind": "rename", "name": "path"}, "a new name is another one"),
@@ -269,6 +272,43 @@ def test_payloads_in_a_preview_are_escaped_and_masked(editor: Client) -> None:
 
     assert list(live_nodes(shown)) == []
     assert "hunter2" not in shown
+
+
+@pytest.mark.parametrize("find", ["hunter2", "zzzzzz"])
+def test_a_preview_does_not_tell_what_is_hidden_in_a_text(editor: Client, find: str) -> None:
+    """How many jobs have a text, and why others would not change, would confirm one letter after the other."""
+    dead(payload={"url": "https://u:hunter2@host/"})
+    dead(payload={"url": "https://host/hunter2"})
+
+    shown = look(editor, path="url", kind="replace", find=find, by="")
+
+    assert ("1 job has this field" in shown) == (find == "hunter2")
+    assert "hidden values" not in shown
+
+
+def test_whoever_may_see_what_is_hidden_finds_it(client_of: ClientOf) -> None:
+    dead(payload={"url": "https://u:hunter2@host/"})
+
+    shown = look(client_of(*EDITOR, "view_payload"), path="url", kind="replace", find="hunter2", by="")
+
+    assert "1 job would not: has hidden values in that text" in shown
+
+
+@pytest.mark.parametrize("name", ["retry", "edit_payload"])
+def test_a_subclass_that_forbids_what_an_edit_does_forbids_the_edit(
+    editor: Client, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    free, locked = dead(2, payload={"n": 1})
+
+    def may(self: Any, request: Any, obj: Any = None) -> bool:
+        return obj is None or obj.pk != locked.pk
+
+    monkeypatch.setattr(DeadLetterAdmin, f"has_{name}_permission", may, raising=False)
+
+    page = do(editor, path="n", kind="set", value="2")
+
+    assert f"#{locked.pk} may not be touched by you" in page
+    assert (statuses([free]), statuses([locked])) == ({Status.PENDING}, {Status.DEAD})
 
 
 def test_a_field_of_the_sample_leads_to_its_edit(editor: Client) -> None:

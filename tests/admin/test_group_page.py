@@ -16,6 +16,7 @@ from django.utils import timezone
 from jobqueue import operations
 from jobqueue.admin.dead_letters import DeadLetterAdmin
 from jobqueue.admin.group_rows import group_url
+from jobqueue.admin.groups import chosen_group
 from jobqueue.models import Action, GroupNote, Job, Release
 from jobqueue.operations import Group
 from jobqueue.ops.dead_group import group_figures
@@ -311,3 +312,9 @@ def test_a_subclass_that_hides_a_job_hides_the_sample(operator: Client, monkeypa
     monkeypatch.setattr(DeadLetterAdmin, "has_view_permission", lambda self, request, obj=None: obj is None)
 
     assert operator.get(group_url(GROUP)).context["sample"] is None
+
+
+def test_jobs_that_have_a_fingerprint_are_not_the_group_of_those_without() -> None:
+    """What is done to them must not be written down as done to that group."""
+    assert chosen_group({"job_type__exact": "x", "fingerprint__isnull": "False"}) is None
+    assert chosen_group({"job_type__exact": "x", "fingerprint__isnull": "True"}) == Group("", "x")

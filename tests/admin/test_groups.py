@@ -61,7 +61,7 @@ def test_groups_are_counted_by_window_with_their_trend(operator: Client) -> None
     html = operator.get(reverse(DEAD)).content.decode()
 
     head, row = cells(html)
-    assert head[2:7] == ["1h", "24h", "7d", "All", "Trend"]
+    assert head[2:7] == ["1 hour", "24 hours", "7 days", "All", "Trend"]
     assert row[0] == "builtins.RuntimeErrorno route to &lt;n&gt;"
     assert row[1:6] == ["probe.ok", "2", "3", "4", "5"]
     assert row[6].startswith("rising")
@@ -223,7 +223,7 @@ def test_a_large_set_is_done_in_steps_and_ends_in_a_report(operator: Client) -> 
 
     assert "Retry: report" in report
     assert "5 jobs were put back." in report
-    assert cells(report)[1] == ["blocked by", "1"]
+    assert cells(report)[1] == ["blocked by another job", "1"]
     assert f"#{blocked.pk}</a> blocked by #{held.pk}" in report
     assert statuses(jobs) == {Status.PENDING}
     assert statuses(other) == {Status.DEAD}
@@ -264,7 +264,7 @@ def test_jobs_that_do_not_change_are_met_once(operator: Client) -> None:
         html = go_on(operator, html)
 
     assert "Retry: report" in html
-    assert cells(html)[1] == ["blocked by", "3"]
+    assert cells(html)[1] == ["blocked by another job", "3"]
     assert statuses(jobs) == {Status.PENDING}
 
 
@@ -350,7 +350,7 @@ def test_a_list_of_all_jobs_tells_why_others_did_not_change(operator: Client) ->
 
     html = operator.post(reverse(JOBS), hidden_fields(html), follow=True).content.decode()
 
-    assert f"1 job was refused: #{done.pk} is DONE" in html
+    assert f"1 job was refused: #{done.pk} is done" in html
     assert statuses([job]) == {Status.PENDING}
 
 

@@ -1,19 +1,20 @@
 """The console in each language that has a catalogue: every page is there, and what is no text for people stays."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 from django.test import Client
 from django.urls import reverse
+from django.utils import translation
 
 from jobqueue.states import Status
 from tests.catalogues.catalogue import languages
 from tests.factories import JobFactory
 
 from . import hostile
-from .conftest import DEAD, page_of
+from .conftest import DEAD, JOBS, page_of
 from .matrix import NOBODY, ROWS
 from .test_matrix import PERMISSIONS
 
@@ -24,6 +25,13 @@ OVERVIEW = {"de": "Überblick", "ko": "개요"}
 # A comma within a number is for people; SVG, forms and scripts read a point.
 ATTRIBUTES = r"(?:x|y|[xyr][12]?|width|height|max|value|data-[\w-]+)"
 NUMBER_FOR_PEOPLE = re.compile(rf"""<[^>]*\s{ATTRIBUTES}="-?\d+[,\u00a0 ]\d+\"""")
+
+
+@pytest.fixture(autouse=True)
+def _language_of_other_tests() -> Iterator[None]:
+    """Django leaves the language of a request to the thread."""
+    with translation.override(translation.get_language()):
+        yield
 
 
 @pytest.mark.parametrize("language", languages())
@@ -61,3 +69,14 @@ def test_job_tells_its_state_in_the_language(client_of: Callable[..., Client]) -
 
     assert "Er ist tot seit" in client.get(page_of(dead)).content.decode()
     assert "Jobs eines Typs, die an einem Fehler gestorben sind" in client.get(reverse(DEAD)).content.decode()
+
+
+def test_status_is_searched_by_its_name_in_the_language_or_in_english(client_of: Callable[..., Client]) -> None:
+    client = client_of(*PERMISSIONS)
+    client.defaults["HTTP_ACCEPT_LANGUAGE"] = "de"
+    done = JobFactory.create(status=Status.DONE, job_type="of.done")
+    JobFactory.create(job_type="of.pending")
+
+    for name in ("erledigt", "done"):
+        found = client.get(reverse(JOBS), {"q": f"status:{name}"}).context["cl"].result_list
+        assert [job.pk for job in found] == [done.pk], name

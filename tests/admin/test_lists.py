@@ -230,7 +230,7 @@ def test_times_are_local_and_name_their_zone(operator: Client, settings: Any, zo
 
     for url in (reverse(JOBS), page_of(job)):
         html = operator.get(url).content.decode()
-        assert f"Times: {zone}" in html
+        assert f"Zeiten: {zone}" in html
         assert "None" not in html
 
 

@@ -44,7 +44,7 @@ def test_all_pages_are_in_one_order(enter: Enter) -> None:
 
     assert [label for label, _ in entries(client, JOBS)] == [
         *("Overview", "Jobs", "Dead letters", "Stuck jobs", "Queues", "Workers", "Costs"),
-        *("Incidents", "Alert rules", "Actions"),
+        *("Incidents", "Alert rules", "Audit"),
     ]
 
 

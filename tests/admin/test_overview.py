@@ -14,9 +14,10 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import timezone
 
+from jobqueue import operations
 from jobqueue.admin import live, overview
 from jobqueue.admin.jobs import JobAdmin
-from jobqueue.models import Budget, Incident, Release
+from jobqueue.models import Budget, Incident, Release, Tick
 from jobqueue.ops import overview as figures
 from jobqueue.outcomes import Outcome
 from jobqueue.states import Status
@@ -156,6 +157,34 @@ def test_it_takes_no_more_than_fifteen_statements(anna: Client, settings: Any) -
         Incident.objects.create(rule=f"rule-{number}", state=Incident.State.FIRING, fired_at=ago(90))
 
     assert len(reads()) == len(few) <= 15, few
+
+
+def test_rules_that_nobody_looks_at_are_not_taken_for_calm(anna: Client) -> None:
+    never = anna.get(part_url("alerts")).content.decode()
+    Tick.objects.create(name="alerts", at=ago(3600))
+    late = anna.get(part_url("alerts")).content.decode()
+    Tick.objects.update(at=ago(1))
+    calm = anna.get(part_url("alerts")).content.decode()
+
+    assert "Nobody has looked at these rules yet." in never
+    assert "Nobody has looked at these rules for 1 h 0 min." in late
+    assert "No alert fires." not in never + late
+    assert "No alert fires." in calm
+    assert "Nobody has looked" not in calm
+    assert "so nobody looks at the rules" in anna.get(OVERVIEW).content.decode()
+    WorkerFactory.create()
+    assert "so nobody looks at the rules" not in anna.get(OVERVIEW).content.decode()
+
+
+def test_muted_groups_are_not_taken_for_none(anna: Client) -> None:
+    job = JobFactory.create(status=Status.DEAD)
+    until = timezone.now() + timedelta(hours=1)
+    operations.mute_groups([operations.Group(job.fingerprint, job.job_type)], until, actor="demo")
+
+    html = anna.get(part_url("groups")).content.decode()
+
+    assert "1 group is muted." in html
+    assert "No dead letters" not in html
 
 
 def test_names_from_outside_are_escaped(anna: Client) -> None:

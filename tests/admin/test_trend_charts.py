@@ -52,6 +52,14 @@ def test_a_release_is_marked_where_it_began() -> None:
     assert [sign for sign, _version, _at in releases_of(read)] == ["1", "2"]
 
 
+def test_marks_that_would_lie_on_each_other_have_one_text() -> None:
+    begun = [Deploy(BEGIN + STEP * 0.5, "a"), *(Deploy(BEGIN + STEP * (2 + part / 50), "b") for part in range(3))]
+    figures = figures_of(trend(1, 1, 1, 1, releases=tuple(begun)), "UTC")
+
+    assert figures is not None
+    assert [mark.text for mark in figures[0].chart.marks] == ["1", "2-4", "", ""]
+
+
 def test_waits_have_no_chart_where_they_could_not_be_read() -> None:
     assert len(figures_of(trend(1), "UTC") or []) == 3
     assert len(figures_of(trend(1, timed=False), "UTC") or []) == 2

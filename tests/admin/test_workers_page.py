@@ -9,7 +9,9 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
-from jobqueue.models import Action, Job, Order
+from jobqueue.admin import workers
+from jobqueue.admin.wording import size
+from jobqueue.models import Action, Job, Order, Worker
 from jobqueue.ops import worker_table
 from jobqueue.states import Status
 from tests.factories import JobFactory, WorkerFactory, ago
@@ -228,3 +230,27 @@ def test_hostile_names_are_escaped(manager: Client) -> None:
 
     for address in (WORKERS, url("change", "evil"), url("drain", "evil")):
         assert evil not in text_of(manager, address)
+
+
+@pytest.mark.parametrize(
+    ("number", "words"),
+    [(1023, "1023 bytes"), (1024, "1.0 KiB"), (310_000_000, "295.6 MiB"), (2**33, "8.0 GiB"), (2**55, "32768.0 TiB")],
+)
+def test_sizes_are_in_units_that_keep_them_short(number: int, words: str) -> None:
+    assert size(number) == words
+
+
+def test_a_busy_database_opens_no_way_to_workers_that_a_subclass_hides(
+    manager: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The table cannot be read in time, so it does not tell whether the worker is among those that may be seen."""
+    for name in (ID, "other"):
+        WorkerFactory.create(worker_id=name)
+    monkeypatch.setattr(workers, "read_table", lambda *_sets: worker_table.WorkerTable(unknown=frozenset({"workers"})))
+    monkeypatch.setattr(workers.WorkerAdmin, "get_queryset", lambda _self, _request: Worker.objects.exclude(pk="other"))
+
+    manager.post(url("stop", "other"), {"reason": ""})
+    assert not Order.objects.exists()
+
+    manager.post(url("stop"), {"reason": ""})
+    assert Order.objects.get().worker_id == ID

@@ -8,7 +8,7 @@ import pytest
 
 from jobqueue import operations
 from jobqueue.backends.compat import TaskResultStatus, task_backends
-from jobqueue.backends.handling import type_of
+from jobqueue.backends.naming import type_of
 from jobqueue.models import Job
 from jobqueue.ops import statistics
 from jobqueue.ops.dead_groups import dead_groups

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from functools import reduce
 from typing import Any
 
 import pytest
@@ -178,6 +179,10 @@ def test_a_task_is_checked_again_at_enqueue() -> None:
     assert not Job.objects.exists()
 
 
+def nest(inner: Any, _: int) -> Any:
+    return [inner]
+
+
 @pytest.mark.parametrize(
     ("value", "error", "text"),
     [
@@ -190,8 +195,9 @@ def test_a_task_is_checked_again_at_enqueue() -> None:
         ("a\x00b", PayloadError, "NUL"),
         ("\ud800", PayloadError, "surrogate"),
         ({1: "number as key"}, PayloadError, "key"),
+        (reduce(nest, range(5000), None), ValueError, r"nested too deeply in args\[0\]"),
     ],
-    ids=["object", "set", "datetime", "bytes", "nan", "infinity", "nul", "surrogate", "key"],
+    ids=["object", "set", "datetime", "bytes", "nan", "infinity", "nul", "surrogate", "key", "depth"],
 )
 @pytest.mark.parametrize("backend", ["default", "immediate", "dummy"])
 def test_arguments_that_cannot_be_stored_are_refused_by_name(

@@ -13,7 +13,8 @@ from django.test.utils import override_settings
 from jobqueue import Backoff, Limits
 from jobqueue.backends import TaskPolicy, policy, task
 from jobqueue.backends.compat import TaskResultStatus, task_backends
-from jobqueue.backends.handling import TaskHandler, handler_of, type_of
+from jobqueue.backends.handling import TaskHandler, handler_of
+from jobqueue.backends.naming import type_of
 from jobqueue.backends.policies import Options, dedupe_key, named_arguments
 from jobqueue.exceptions import ConfigurationError
 from tests.backends import tasks

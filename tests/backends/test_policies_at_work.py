@@ -13,7 +13,9 @@ from django.test.utils import override_settings
 from jobqueue import Limits
 from jobqueue.backends import TaskCall, task
 from jobqueue.backends.compat import InvalidTask, TaskResultStatus, task_backends
-from jobqueue.backends.handling import handler_of, type_of
+from jobqueue.backends.handling import handler_of
+from jobqueue.backends.naming import type_of
+from jobqueue.backends.results import TaskGone
 from jobqueue.checks import check_handlers
 from jobqueue.handlers import Handler
 from jobqueue.models import Cost, Job
@@ -57,6 +59,17 @@ def test_an_edited_payload_chooses_no_other_code() -> None:
     drain()
 
     assert Job.objects.get(pk=job).outcome == Outcome.UNKNOWN_TYPE
+
+
+@pytest.mark.django_db
+def test_an_edited_payload_has_no_other_code_imported_where_its_result_is_read() -> None:
+    result = tasks.adds.enqueue(1)
+    path = "tests.backends.never_imported.task"
+    edited = {"args": [], "kwargs": {}, "backend": "default", "path": path}
+    Job.objects.filter(pk=int(result.id)).update(payload=edited)
+
+    with pytest.raises(TaskGone, match="names another task"):
+        task_backends["default"].get_result(result.id)
 
 
 @pytest.mark.django_db
@@ -196,6 +209,8 @@ def test_keys_of_a_call_and_many_at_once() -> None:
     assert tasks.adds.get_result(results[1].id) == results[1]
     with pytest.raises(TypeError, match="item 1"):
         queue.enqueue_many([(tasks.adds,), (tasks.echoes, [object()])])
+    with pytest.raises(ValueError, match="item 0: max_attempts must be between 1"):
+        queue.enqueue_many([TaskCall(task=tasks.adds, max_attempts=0)])
     with pytest.raises(TypeError, match="item 0: must be a TaskCall"):
         queue.enqueue_many(["no"])
     assert Job.objects.count() == 4

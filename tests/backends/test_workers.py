@@ -6,9 +6,14 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from django.db import OperationalError
 
 from jobqueue.backends.compat import TaskResult, TaskResultStatus, task_backends
+from jobqueue.backends.handling import Source
+from jobqueue.children.child import Child
+from jobqueue.children.protocol import Notice, frame
 from jobqueue.models import Job
+from jobqueue.registry import registry
 from jobqueue.states import Status
 from tests.backends import tasks
 from tests.worker.effects import Effects
@@ -169,3 +174,45 @@ def arrival_of_tomorrow() -> Any:
     return Arrival("tests.backends.tasks.tomorrow", "default", 100, 3, {}, text, len(text))._replace(
         task_backend="default"
     )
+
+
+def test_a_payload_that_no_task_can_read_fails_its_task_and_costs_no_slot(launch: Launch, finished: Finished) -> None:
+    """Somebody edited it: neither the start nor the end of such a run can be told, which must not end its thread."""
+    broken = [int(tasks.adds.enqueue(1).id) for _ in range(3)]
+    Job.objects.filter(pk__in=broken).update(payload=[])
+    after = tasks.adds.enqueue(1, 2)
+
+    worker = launch("--processes", "1", "--threads", "2")
+
+    assert finished(after).return_value == 3
+    until(lambda: not Job.objects.filter(pk__in=broken).exclude(status=Status.DEAD).exists())
+    worker.says("end not told", times=3)
+    worker.may_show_tracebacks = True
+
+
+def test_a_time_that_somebody_has_broken_is_left_out(launch: Launch, finished: Finished) -> None:
+    result = tasks.adds.enqueue(1, 2)
+    job = Job.objects.get(pk=int(result.id))
+    Job.objects.filter(pk=job.pk).update(payload=job.payload | {"run_after": "soon"})
+
+    launch("--processes", "1")
+
+    end = finished(result)
+    assert (end.return_value, end.task.run_after) == (3, None)
+
+
+def test_an_end_that_cannot_be_told_costs_no_slot_of_the_child_that_should_tell_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Broken(Source):
+        def ended(self, job_id: int, error_class: str, error_text: str) -> None:
+            raise OperationalError("the database is away")
+
+    sent: list[bytes] = []
+    child: Any = object.__new__(Child)
+    child._send = sent.append
+    monkeypatch.setattr(registry, "task_source", Broken())
+
+    child._send_notice(Notice("job_dead", {"job_id": 1, "job_type": "t", "error_class": "", "error_text": ""}))
+
+    assert sent == [frame("S", (0, 0))]

@@ -10,6 +10,7 @@ from jobqueue.models import Job
 from jobqueue.states import Status
 from tests.factories import AttemptFactory, CostFactory, JobFactory, StatFactory, ago
 
+from . import walk
 from .conftest import Visit
 
 OpenPage = Callable[..., Visit]
@@ -43,12 +44,6 @@ def slow_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let each step do two jobs."""
     monkeypatch.setattr(running, "BATCH", 2)
     monkeypatch.setattr(running, "STEP_SECONDS", 0)
-
-
-def goes_beyond(visit: Visit) -> bool:
-    """Tell whether the page itself scrolls sideways."""
-    width, window = visit.page.evaluate("[document.documentElement.scrollWidth, window.innerWidth]")
-    return bool(width > window + 1)
 
 
 def open_preview(visit: Visit) -> None:
@@ -89,15 +84,15 @@ def test_the_pages_are_accessible(open_page: OpenPage, groups: None, slow_steps:
 def test_the_pages_fit_320_pixels(open_page: OpenPage, groups: None, slow_steps: None) -> None:
     visit = open_page(DEAD, width=320)
     visit.picture("groups-320")
-    assert not goes_beyond(visit)
+    assert walk.beyond(visit.page) == []
     open_preview(visit)
     visit.picture("preview-320")
-    assert not goes_beyond(visit)
+    assert walk.beyond(visit.page) == []
     visit.page.route("**/steps.js", lambda route: route.fulfill(body="", content_type="text/javascript"))
     visit.page.get_by_role("button", name="Retry").click()
     visit.page.get_by_text("2 of 12 jobs").wait_for()
     visit.picture("step-320")
-    assert not goes_beyond(visit)
+    assert walk.beyond(visit.page) == []
 
 
 def test_a_large_set_goes_on_by_itself_to_its_report(open_page: OpenPage, groups: None, slow_steps: None) -> None:

@@ -15,7 +15,7 @@ from jobqueue.states import Status
 from tests.factories import AttemptFactory, JobFactory, ago
 
 from .conftest import Visit
-from .test_dead_letters import goes_beyond
+from .walk import beyond
 
 OpenPage = Callable[..., Visit]
 
@@ -83,14 +83,14 @@ def test_the_pages_are_accessible(open_page: OpenPage, group: Group, dark: bool)
 def test_the_pages_fit_320_pixels(open_page: OpenPage, group: Group) -> None:
     visit = open_page(group_url(group), width=320)
     visit.picture("group-320")
-    assert not goes_beyond(visit)
+    assert beyond(visit.page) == []
     edit(visit, then="Put the jobs back")
     visit.picture("edit-field-320")
-    assert not goes_beyond(visit)
+    assert beyond(visit.page) == []
     visit.page.get_by_role("button", name="See what it would do").click()
     visit.page.get_by_text("24 jobs have this field.").wait_for()
     visit.picture("edit-field-preview-320")
-    assert not goes_beyond(visit)
+    assert beyond(visit.page) == []
 
 
 def test_a_group_is_taken_noted_edited_and_put_back(open_page: OpenPage, group: Group) -> None:

@@ -107,7 +107,7 @@ def test_a_group_is_edited_and_retried_slowly_and_its_jobs_succeed(
             visit.page.wait_for_timeout(500)
     assert visit.page.locator("#result_list tbody tr").count() == NOTES
     enter(visit, str(max(died)), then="It is done since")
-    enter(visit, "Actions", then="the import misspelt the host")
+    enter(visit, "Audit", then="the import misspelt the host")
 
     told = Action.objects.get(action="edit_field")
     assert (told.actor, told.reason, told.address) == ("anna", "the import misspelt the host", "127.0.0.1")

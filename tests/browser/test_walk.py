@@ -21,7 +21,7 @@ from tests.connections import database_conninfo
 
 from . import story, walk
 from .conftest import Visit
-from .pages import PAGES
+from .pages import PAGES, stay
 
 # The mark django_db has the test database made; each test has its transaction, which sees what the story committed.
 pytestmark = [pytest.mark.walk, pytest.mark.django_db]
@@ -128,6 +128,21 @@ def test_a_page_fits_320_pixels(walk_to: Walk, name: str) -> None:
     visit = walk_to(name, width=320)
 
     assert walk.beyond(visit.page) == []
+    assert visit.violations() == []
+
+
+# What is pressed to come to the other pages is named in English.
+@pytest.mark.parametrize("name", [name for name, page in PAGES.items() if page.reach is stay])
+@pytest.mark.parametrize("language", ["de", "ko"])
+def test_a_page_fits_in_other_languages(walk_to: Walk, name: str, language: str) -> None:
+    visit = walk_to(name, locale=language)
+    walk.keep_pictures(visit.page, f"{language}-{name}")
+
+    assert visit.page.locator("html").get_attribute("lang") == language
+    for width in (1440, 320):
+        visit.page.set_viewport_size({"width": width, "height": 900})
+        assert walk.beyond(visit.page) == []
+        assert walk.cut_off(visit.page) == []
     assert visit.violations() == []
 
 

@@ -50,6 +50,19 @@ def test_plural_forms_are_those_of_the_language(language: str) -> None:
 
 
 @each_language
+@pytest.mark.parametrize("app", ["conf", "contrib/admin"])
+def test_words_of_django_stay_its_own(language: str, app: str) -> None:
+    """A catalogue speaks for the whole project: a word of the admin must not change because this app is installed."""
+    theirs = polib.mofile(str(Path(django.__file__).parent / app / "locale" / language / "LC_MESSAGES" / "django.mo"))
+    known = _words(theirs)
+
+    differing = {
+        name: (words, known[name]) for name, words in _words(read(language)).items() if known.get(name, words) != words
+    }
+    assert differing == {}, "give the string a context"
+
+
+@each_language
 def test_compiled_catalogue_has_the_same_words(language: str) -> None:
     compiled = polib.mofile(str(path_of(language, "mo")))
 
@@ -60,6 +73,7 @@ def _words(catalogue: polib.POFile | polib.MOFile) -> dict[tuple[str | None, str
     return {
         (entry.msgctxt or None, entry.msgid): (entry.msgid_plural, entry.msgstr, entry.msgstr_plural)
         for entry in catalogue
+        if entry.msgstr or entry.msgstr_plural
     }
 
 

@@ -12,6 +12,7 @@ from django.utils import timezone
 
 from jobqueue.contrib import celery
 from jobqueue.contrib.celery import AsyncResult, TaskFailure, shared_task
+from jobqueue.contrib.celery.checking import check_priorities
 from jobqueue.contrib.celery.declaring import TaskOptions
 from jobqueue.exceptions import InvalidName, JobQueueError, PayloadError
 from jobqueue.models import Job
@@ -146,7 +147,7 @@ def test_functions_that_no_worker_could_call_are_refused_at_import() -> None:
         with pytest.raises(TypeError, match=said):
             shared_task(name="moved.refused")(func)
     with pytest.raises(TypeError, match="keyword arguments only"):
-        shared_task("moved.refused")
+        shared_task("moved.refused")  # type: ignore[call-overload]
     with pytest.raises(InvalidName, match=r"give the task a shorter one: @shared_task\(name="):
         shared_task(name="moved." + "x" * 60)(tasks.add.run)
     with pytest.raises(ValueError, match="max_retries must be a whole number from 0"):
@@ -238,3 +239,14 @@ def test_apply_runs_a_task_here_with_its_retries(settings: Any) -> None:
     settings.CELERY_TASK_EAGER_PROPAGATES = True
     with pytest.raises(ValueError, match="bad"):
         tasks.fetch.delay("bad")
+
+
+def test_priorities_that_redis_reads_the_other_way_round_are_told(settings: Any) -> None:
+    def told() -> list[str]:
+        return [message.msg for message in check_priorities()]
+
+    assert registry.find_known("moved.tells") is tasks.tells
+    settings.CELERY_BROKER_URL = "amqp://localhost"
+    assert told() == []
+    settings.CELERY_BROKER_URL = "redis://localhost"
+    assert told() == ["task moved.tells has priority=9, which Redis reads the other way round"]

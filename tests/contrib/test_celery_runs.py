@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import logging
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from jobqueue.contrib.celery.declaring import TaskOptions
 from jobqueue.contrib.celery.running import CeleryTask
+from jobqueue.exceptions import HandlerImportError
 from jobqueue.models import Attempt, Job
-from jobqueue.registry import _task_modules
+from jobqueue.registry import _task_modules, registry
 from jobqueue.states import Status
 from jobqueue.testing import drain
 from tests.contrib.moved import tasks
@@ -143,3 +145,20 @@ def test_the_app_names_the_modules_that_workers_import(settings: Any) -> None:
     modules = _task_modules()
     assert {"tests.probe.tasks", "tests.contrib.moved.tasks"} <= set(modules)
     assert modules[-2:] == ["shop.late", "shop.later"]
+
+
+def test_a_module_that_cannot_be_imported_fails_its_own_tasks_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, kept in vars(registry).items():
+        if isinstance(kept, dict):
+            monkeypatch.setattr(registry, name, dict(kept))
+    monkeypatch.syspath_prepend(tmp_path)
+    declared = "from jobqueue.contrib.celery import shared_task\n\n@shared_task\ndef half():\n    return 1\n"
+    (tmp_path / "moved_broken.py").write_text(f"{declared}raise RuntimeError('no key')\n")
+
+    registry._import("moved_broken")
+
+    with pytest.raises(HandlerImportError, match="no key"):
+        registry.get("moved_broken.half")
+    assert registry.get("moved.tells") is tasks.tells

@@ -8,11 +8,13 @@ from pathlib import Path
 import pytest
 from django.apps import apps
 from django.contrib.auth import get_permission_codename
-from django.core.management import BaseCommand, CommandParser, get_commands
+from django.core.management import BaseCommand, CommandParser, find_commands, get_commands
 from django.db.models import Model
 
 from jobqueue import checks, sql
 from jobqueue.conf import JobQueueSettings
+from jobqueue.contrib import tasks_db
+from jobqueue.contrib.tasks_db.management.commands import jobqueue_adopt_tasks_db
 from jobqueue.management.commands import (
     jobqueue_alerts,
     jobqueue_costs,
@@ -77,7 +79,7 @@ def test_every_worker_option_is_documented_and_every_documented_one_exists() -> 
 def test_every_option_of_the_other_commands_is_documented_and_every_documented_one_exists() -> None:
     modules = (
         *(jobqueue_alerts, jobqueue_costs, jobqueue_health, jobqueue_ops),
-        *(jobqueue_redrive, jobqueue_prune, jobqueue_queue),
+        *(jobqueue_redrive, jobqueue_prune, jobqueue_queue, jobqueue_adopt_tasks_db),
     )
     commands = [module.Command() for module in modules]
     documented = [row[0].strip("`") for row in rows(DOCS / "commands.md", "option")]
@@ -87,7 +89,8 @@ def test_every_option_of_the_other_commands_is_documented_and_every_documented_o
 
 def test_every_system_check_is_documented_and_every_documented_one_exists() -> None:
     package = Path(checks.__file__).parent
-    code = "".join(path.read_text() for path in [package / "checks.py", *(package / "backends").glob("*.py")])
+    folders = [*(package / "backends").glob("*.py"), *(package / "contrib").rglob("*.py")]
+    code = "".join(path.read_text() for path in [package / "checks.py", *folders])
     in_code = re.findall(r'id="(jobqueue\.[EW]\d+)"', code)
     documented = [row[0].strip("`") for row in rows(DOCS / "settings.md", "id")]
 
@@ -163,7 +166,9 @@ def test_the_commands_that_pages_name_exist() -> None:
         (name_of(page), command) for page in pages() for command in re.findall(r"manage\.py (\w+)", page.read_text())
     }
 
-    assert sorted(pair for pair in named if pair[1] not in get_commands()) == []
+    known = {*get_commands(), *find_commands(str(Path(tasks_db.__file__).parent / "management"))}
+
+    assert sorted(pair for pair in named if pair[1] not in known) == []
 
 
 def test_exactly_once_is_promised_of_nothing_but_effects_in_the_jobs_own_transaction() -> None:

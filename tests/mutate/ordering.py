@@ -21,11 +21,11 @@ GUARDS = [
     Guard(
         "prune_orders",
         "age",
-        "{{WHERE asked_at < statement_timestamp() - %(age)s::interval}}",
+        "{{WHERE oldest.asked_at < statement_timestamp() - %(age)s::interval}}",
         f"{ORDERS}::test_orders_are_forgotten_after_a_day_answered_or_not",
     ),
     Guard("prune_orders", "limit", "{{LIMIT %(take)s}}", FORGOTTEN),
     Guard("prune_orders", "skip locked", "UPDATE {{SKIP LOCKED}}", LOCKED),
     Guard("prune_orders", "lock", "{{FOR UPDATE SKIP LOCKED}}", LOCKED),
-    Guard("prune_orders", "fence", "oldest AS {{MATERIALIZED}}", LOCKED, behind="lock", why=NEVER_INLINED),
+    Guard("prune_orders", "fence", "old AS {{MATERIALIZED}}", LOCKED, behind="lock", why=NEVER_INLINED),
 ]

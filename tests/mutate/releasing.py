@@ -190,6 +190,15 @@ GUARDS = [
         "finished_at = CASE WHEN {{job.cancel_requested_at IS NOT NULL~~false}} OR %(dead)s",
         "operations/test_release.py::test_a_stuck_job_with_a_cancel_request_is_cancelled",
     ),
+    *(
+        Guard(
+            "release_stuck_jobs",
+            f"cancel {column}",
+            f"{column} = CASE WHEN %(dead)s::bool {{{{AND job.cancel_requested_at IS NULL}}}}",
+            "operations/test_mark_dead.py::test_a_request_to_cancel_wins",
+        )
+        for column in ("last_error", "error_class", "fingerprint")
+    ),
     Guard(
         "release_stuck_jobs",
         "told when dead",

@@ -95,6 +95,15 @@ def test_a_job_that_the_edit_does_not_fit_stays_as_it_is(edit: FieldEdit, why: s
     assert not Action.objects.exists()
 
 
+@pytest.mark.parametrize("find", ["hunter2", "zzz"])
+def test_a_text_with_hidden_values_does_not_tell_whether_it_has_another_text(find: str) -> None:
+    job = dead({"url": "https://u:hunter2@host/"})
+
+    report = run(edit_of("replace", "url", find=find, by=""), job)
+
+    assert report.refused == {job.pk: "has hidden values in that text"}
+
+
 def test_each_new_payload_passes_what_an_enqueue_checks() -> None:
     known, unknown = dead({"value": 1}, job_type="probe.echo"), dead({"value": 1}, job_type="nobody.knows")
 
@@ -117,6 +126,7 @@ def test_what_was_there_is_kept_for_each_job_within_its_names() -> None:
     assert action.detail == {
         "edit": "set",
         "field": "$.a.password",
+        "put_back": True,
         "jobs": {
             str(one.pk): {"from": {"a": {"password": "x"}}, "to": after},
             str(two.pk): {"from": {"a": {"password": "y"}}, "to": after},
@@ -131,7 +141,8 @@ def test_a_rename_keeps_its_new_name_in_the_audit() -> None:
     run(edit_of("rename", "n", name="m"), job)
 
     detail = Action.objects.get().detail
-    assert detail == {"edit": "rename", "field": "$.n", "to": "m", "jobs": {str(job.pk): {"from": {"n": 1}}}}
+    told = {"edit": "rename", "field": "$.n", "put_back": True, "to": "m"}
+    assert detail == told | {"jobs": {str(job.pk): {"from": {"n": 1}}}}
 
 
 def test_no_digit_elsewhere_is_lost() -> None:
@@ -159,6 +170,9 @@ def test_jobs_are_only_saved_where_they_are_not_to_be_put_back() -> None:
 
     assert report.changed == [job.pk]
     assert stored(job) == (Status.DEAD, {"n": 2})
+    detail = Action.objects.get().detail
+    assert detail is not None
+    assert detail["put_back"] is False
 
 
 def test_a_job_that_cannot_be_put_back_is_edited_and_told() -> None:

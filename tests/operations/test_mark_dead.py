@@ -77,6 +77,7 @@ def test_a_request_to_cancel_wins(make_job: MakeJob) -> None:
 
     after = Job.objects.get(pk=job.pk)
     assert (after.status, after.outcome) == (Status.CANCELLED, Outcome.CANCELLED)
+    assert (after.fingerprint, after.error_class, after.last_error) == (None, None, None)  # no dead letter
 
 
 def test_only_what_became_a_dead_letter_is_told_of(make_job: MakeJob, settings: object) -> None:

@@ -99,7 +99,7 @@ def test_the_largest_groups_are_shown() -> None:
     assert found.more
 
 
-def test_only_the_set_is_grouped_in_two_statements() -> None:
+def test_only_the_set_is_grouped_in_three_statements() -> None:
     die(1, 1, queue="a", fingerprint="f1")
     die(1, queue="b", fingerprint="f2")
 
@@ -107,7 +107,7 @@ def test_only_the_set_is_grouped_in_two_statements() -> None:
         found = dead_groups(Job.objects.dead().filter(queue="b"))
 
     assert [group.fingerprint for group in found.groups] == ["f2"]
-    assert len(queries) == 2
+    assert len(queries) == 3  # the groups, their samples, the notes on them
 
 
 def test_no_dead_letters_make_no_groups() -> None:

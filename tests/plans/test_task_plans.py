@@ -25,3 +25,10 @@ def test_one_result_reads_its_own_rows_only(explain: Explain, ids: Ids) -> None:
     assert {"jobqueue_job_pkey", "jobqueue_attempt_run"} <= plan.indexes, plan
     assert plan.scanned_whole == set(), plan
     assert 1 <= plan.touched <= 2, plan
+
+
+def test_the_times_of_many_are_read_by_the_primary_key(explain: Explain, ids: Ids) -> None:
+    plan = explain(sql.CREATED_TIMES, {"ids": ids(Status.PENDING, 100)})
+
+    assert "jobqueue_job_pkey" in plan.indexes, plan
+    assert plan.scanned_whole == set(), plan

@@ -192,7 +192,7 @@ def test_what_can_be_tried_is_told_with_address_and_password() -> None:
 
     assert "http://localhost:8000/admin/jobqueue/" in lines[0]
     assert "password: chosen" in lines[0]
-    assert {"Dead", "Stuck", "Queues", "Workers", "Costs", "Incidents", "Actions"} <= {line.split()[0] for line in lines}
+    assert {"Dead", "Stuck", "Queues", "Workers", "Costs", "Incidents", "Audit"} <= {line.split()[0] for line in lines}
 
 
 def test_a_process_that_ended_tells_its_code(processes: Processes) -> None:

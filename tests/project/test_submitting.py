@@ -45,7 +45,7 @@ def test_a_person_without_the_permission_is_refused(db: None, client: Client, fo
 def test_the_page_labels_its_field_and_its_table(member: Client) -> None:
     page = member.get(ADDRESS).content.decode()
 
-    assert '<html lang="en-us">' in page
+    assert '<html lang="en">' in page
     assert '<label for="id_path">' in page
     assert 'aria-describedby="id_path_helptext"' in page
     assert "<caption>Newest first</caption>" in page

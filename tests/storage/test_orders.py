@@ -3,15 +3,20 @@
 import json
 from collections.abc import Callable
 from datetime import timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from django.db import OperationalError
 
 from jobqueue import sql
 from jobqueue.maintenance.workers import RemoveWorkers
 from jobqueue.managers.ordering import ANSWER_BYTES, Answer, answer_orders, prune_orders, read_orders
 from jobqueue.models import Job, Order
+from jobqueue.worker.holding import HeldJobs
+from jobqueue.worker.lease import Heartbeat
 from jobqueue.worker.orders import Mailbox
+from jobqueue.worker.threads import Inbox
 from tests.connections import SecondConnection
 from tests.factories import ago
 
@@ -111,6 +116,19 @@ def test_a_locked_order_is_left_for_the_next_time(open_connection: Callable[[], 
     worker.commit()
 
 
+@pytest.mark.django_db(transaction=True)
+def test_an_order_that_is_not_old_is_not_locked_by_the_look_for_old_ones(
+    open_connection: Callable[[], SecondConnection],
+) -> None:
+    """Else each look of each worker's maintenance would write to every row that is there."""
+    young = make()
+    person, worker = open_connection(), open_connection()
+
+    assert worker.execute(sql.PRUNE_ORDERS, {"age": DAY, "take": 10}) == []
+
+    assert person.execute("SELECT id FROM jobqueue_order FOR UPDATE NOWAIT", []) == [(young.pk,)]
+
+
 def test_orders_are_forgotten_after_a_day_answered_or_not() -> None:
     open_one, answered, young = make(asked_at=ago(90_000)), make(asked_at=ago(90_000)), make(asked_at=ago(80_000))
     answer(answered)
@@ -180,3 +198,35 @@ def test_the_answer_to_an_order_that_is_gone_is_dropped(django_assert_num_querie
 
     with django_assert_num_queries(0):
         box.write(run)
+
+
+def test_orders_that_could_not_be_read_are_read_with_the_next_try() -> None:
+    """The hint of them is spent, and the next beat may be ten seconds away."""
+
+    class Away(Mailbox):
+        reads = 0
+
+        def read(self, run: Any) -> None:
+            self.reads += 1
+            if self.reads == 1:
+                raise OperationalError("away")
+            heartbeat.end()
+
+    session: Any = SimpleNamespace(run=run, pause=lambda: None, close=lambda: None, away=True)
+    away, nothing = Away("w1", lambda news: None), HeldJobs()
+    heartbeat = Heartbeat(
+        *(session, nothing, Inbox()),
+        worker_id="w1",
+        lease=timedelta(minutes=1),
+        beat=lambda session: None,
+        leave=lambda session: None,
+        heard=lambda renewals: None,
+        mailbox=away,
+    )
+    heartbeat.deaf = lambda: False
+
+    heartbeat.start()
+    heartbeat.join(3)
+    heartbeat.end()
+
+    assert away.reads == 2

@@ -180,6 +180,26 @@ def test_floors_go_when_a_full_scan_is_quick_again(
     assert ids(claims.claim([("default", 1)], total=1)) == [behind.pk]
 
 
+def test_a_drain_is_told_what_may_wait_behind_a_floor_until_a_sweep_was_ended(
+    make_job: MakeJob, claims: Claims, server: Server, clock: Clock
+) -> None:
+    """Also where full scans stay slow, for as long as somebody holds an old snapshot; and anew after each doubt."""
+    assert not claims.may_be_behind(["default"])
+    slowed(claims, server, make_job)
+    assert claims.may_be_behind(["default"])
+    assert not claims.may_be_behind(["other"])
+
+    for _ in range(2):
+        for _ in range(60):
+            if not claims.may_be_behind(["default"]):
+                break
+            clock.now += 6
+            claims.claim([("default", 10)], total=10)
+        assert (claims.may_be_behind(["default"]), claims.slow_queues) == (False, {"default"})
+        claims.doubt()
+        assert claims.may_be_behind(["default"])
+
+
 def test_an_old_snapshot_hides_no_job(
     make_job: MakeJob, claims: Claims, server: Server, clock: Clock, second_connection: SecondConnection
 ) -> None:

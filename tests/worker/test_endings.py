@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 from datetime import timedelta
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -12,7 +14,8 @@ from jobqueue.limits import Limits
 from jobqueue.managers import ClaimedJob
 from jobqueue.outcomes import Outcome
 from jobqueue.worker.endings import MEMORY, crashed, describe_exit, stopped
-from jobqueue.worker.holding import Held
+from jobqueue.worker.holding import Held, HeldJobs
+from jobqueue.worker.reports import Reports
 
 
 @pytest.fixture
@@ -95,3 +98,27 @@ def test_a_crash_waits_by_the_backoff_of_its_type(held: Callable[..., Held]) -> 
 )
 def test_an_exit_is_told_in_words(code: int, text: str) -> None:
     assert describe_exit(code) == text
+
+
+@pytest.mark.parametrize(
+    ("killed_at", "outcome", "step"),
+    [(1.0, Outcome.INTERRUPTED, "interrupt"), (None, Outcome.CRASHED, "retry")],
+    ids=["by this worker", "by itself"],
+)
+def test_who_was_in_a_child_that_this_worker_killed_is_not_charged(
+    held: Callable[..., Held], killed_at: float | None, outcome: Outcome, step: str
+) -> None:
+    """The one that it was killed for may have ended in the last moment, and is none of those that died with it."""
+    neighbour, ends = held(), []
+    neighbour.started = 1.0
+    child: Any = SimpleNamespace(
+        recall=list, own=False, unsent=[], queue={neighbour.fence: neighbour}, killed_at=killed_at, finished=id
+    )
+    pool: Any = SimpleNamespace(bury=id)
+    reports = Reports(pool, HeldJobs(), limit=lambda: True)
+    reports.settler = SimpleNamespace(add=lambda _, end: ends.append(end))  # type: ignore[assignment]
+    reports.hands = SimpleNamespace(put_back=list)  # type: ignore[assignment]
+
+    reports.died(child, -9)
+
+    assert [(end.outcome, end.step) for end in ends] == [(outcome, step)]

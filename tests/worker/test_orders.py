@@ -180,7 +180,7 @@ def test_a_child_that_has_gone_on_to_another_job_is_left_alone(
     assert effects.count("end") == 2
 
 
-def test_a_job_that_waits_in_its_child_has_not_begun(
+def test_an_order_that_the_worker_does_not_know_is_refused(
     launch: Launch, enqueue: Enqueue, wait_for: WaitFor, effects: Effects, answered: Answered
 ) -> None:
     worker = launch("--processes", "1", LEASE_SECONDS=60)

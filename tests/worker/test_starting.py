@@ -100,8 +100,10 @@ def test_debug_is_warned_of_and_remembers_no_queries(launch: Launch, enqueue: En
     worker = launch("--processes", "1", env={"DEBUG": "1"})
 
     worker.says("DEBUG is on")
-    for _ in range(3):
-        assert wait_for(enqueue("queries_remembered")).result == 1
+    remembered = [wait_for(enqueue("queries_remembered")).result for _ in range(3)]
+    # The first one connects, and django.contrib.postgres asks each new connection for its types.
+    assert remembered[1:] == [1, 1]
+    assert remembered[0] <= 3
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from django.apps import AppConfig, apps
 from django.conf import settings
+from django.core import checks
 from django.utils.module_loading import module_has_submodule
-from django.utils.translation import gettext_lazy as _
 
 
 class CeleryConfig(AppConfig):
@@ -13,7 +13,13 @@ class CeleryConfig(AppConfig):
 
     name = "jobqueue.contrib.celery"
     label = "jobqueue_celery"
-    verbose_name = _("Job queue: tasks moved from Celery")
+    verbose_name = "Job queue: tasks moved from Celery"
+
+    def ready(self) -> None:
+        """Register the system check."""
+        from .checking import check_priorities  # noqa: PLC0415  (apps are imported before anything else)
+
+        checks.register(check_priorities)
 
     def job_modules(self) -> list[str]:
         """Return what a worker imports: ``tasks`` of every app, and what CELERY_IMPORTS and CELERY_INCLUDE name."""

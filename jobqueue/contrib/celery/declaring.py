@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, Final
+from typing import Any, Final, overload
 
 from jobqueue.exceptions import JobDeadlineExceeded
 from jobqueue.registry import registry
@@ -83,6 +83,10 @@ class TaskOptions:
 _KNOWN: Final = frozenset(option.name for option in fields(TaskOptions))
 
 
+@overload
+def shared_task(func: Callable[..., Any], /) -> CeleryTask: ...
+@overload
+def shared_task(**options: Any) -> Callable[[Callable[..., Any]], CeleryTask]: ...
 def shared_task(*args: Any, **options: Any) -> Any:
     """Declare a task in Celery's words: ``@shared_task`` or ``@shared_task(bind=True, max_retries=5, ...)``.
 

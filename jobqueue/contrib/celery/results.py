@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from django.apps import apps
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from jobqueue.managers import JobManager
     from jobqueue.models import Job
 
-STATES: Final = {
+STATES: Final[Mapping[int, str]] = {
     Status.RUNNING: "STARTED",
     Status.DONE: "SUCCESS",
     Status.DEAD: "FAILURE",

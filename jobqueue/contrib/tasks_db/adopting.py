@@ -10,7 +10,7 @@ A job keeps its place: its run_after is the task's, else the time at which the t
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -57,26 +57,30 @@ class Move:
         rows = foreign()
         if rows is None:
             raise ConfigurationError("django_tasks_db is not in INSTALLED_APPS: its table cannot be read")
+        self.report = Report()
         self._rows, self._backend, self._to, self._batch = rows, backend, to, batch
         self._alias = router.db_for_write(rows.model)
         aliases = {self._alias, jobs().write_db, router.db_for_write(adopted().model)}
         if len(aliases) > 1:
             raise ConfigurationError(f"tasks and jobs must be in one database, not in {', '.join(sorted(aliases))}")
 
-    def run(self, *, dry: bool = False) -> Iterator[Report]:
-        """Yield the report after each batch, the same object; ``dry`` changes nothing. Raises BudgetSpent."""
-        report, after = Report(), _FIRST
+    def run(self, *, dry: bool = False, told: Callable[[int], None] = lambda _: None) -> Report:
+        """Move all of them; ``told`` gets the number moved after each batch, ``dry`` changes nothing.
+
+        Raises BudgetSpent; ``report`` then tells what was done before.
+        """
+        report, after = self.report, _FIRST
         while True:
             with transaction.atomic(using=self._alias):
                 rows = self._take(after, lock=not dry)
-                self._move(rows, report, dry=dry)
+                self._move(rows, dry=dry)
             if not rows:
                 break
             after = rows[-1].pk
-            yield report
+            told(report.moved)
         report.running = self._waiting(RUNNING).count()
         report.still_ready = self._waiting(READY).count()
-        yield report
+        return report
 
     def _waiting(self, status: str) -> Any:
         found = self._rows.using(self._alias).filter(status=status)
@@ -88,7 +92,8 @@ class Move:
             rows = rows.select_for_update(skip_locked=True)
         return list(rows[: self._batch])
 
-    def _move(self, rows: Sequence[Any], report: Report, *, dry: bool) -> None:
+    def _move(self, rows: Sequence[Any], *, dry: bool) -> None:
+        report = self.report
         going: list[Any] = []
         arrivals: list[Arrival] = []
         for row in rows:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from django.apps import AppConfig
-from django.utils.translation import gettext_lazy as _
 
 
 class TasksDbConfig(AppConfig):
-    """Its one table remembers which job a result of django-tasks-db has become."""
+    """Its one table remembers which job a result of django-tasks-db has become.
+
+    No page shows it, so no name of it is translated.
+    """
 
     name = "jobqueue.contrib.tasks_db"
     label = "jobqueue_tasks_db"
-    verbose_name = _("Job queue: tasks moved from django-tasks-db")
+    verbose_name = "Job queue: tasks moved from django-tasks-db"
     default_auto_field = "django.db.models.BigAutoField"

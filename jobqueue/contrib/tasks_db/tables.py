@@ -13,13 +13,15 @@ if TYPE_CHECKING:
 
 def adopted() -> models.Manager[Adopted]:
     """Return the moved tasks."""
-    model: type[Adopted] = apps.get_model("jobqueue_tasks_db", "Adopted")
-    return model.objects
+    model: Any = apps.get_app_config("jobqueue_tasks_db").get_model("Adopted")
+    manager: models.Manager[Adopted] = model.objects
+    return manager
 
 
 def foreign() -> models.Manager[Any] | None:
     """Return the rows of django-tasks-db, None where that app is not installed."""
     if not apps.is_installed("django_tasks_db"):
         return None
-    manager: models.Manager[Any] = apps.get_model("django_tasks_database", "DBTaskResult")._default_manager
+    model: type[Any] = apps.get_app_config("django_tasks_database").get_model("DBTaskResult")
+    manager: models.Manager[Any] = model._default_manager
     return manager

@@ -32,16 +32,13 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Move, telling each batch, and report."""
-        dry = options["dry_run"]
-        report = Report()
-        try:
-            with one_line_errors():
-                move = Move(backend=options["backend"], to=options["to"], batch=options["batch"])
-                for report in move.run(dry=dry):
-                    if options["verbosity"] > 1:
-                        self.stdout.write(f"{report.moved} so far")
-        except BudgetSpent as error:
-            raise CommandError(f"after {report.moved} tasks: {error}") from error
+        dry, talks = options["dry_run"], options["verbosity"] > 1
+        with one_line_errors():
+            move = Move(backend=options["backend"], to=options["to"], batch=options["batch"])
+            try:
+                report = move.run(dry=dry, told=lambda moved: self.stdout.write(f"{moved} so far") if talks else None)
+            except BudgetSpent as error:
+                raise CommandError(f"after {move.report.moved} tasks: {error}") from error
         self._tell(report, dry=dry)
         if not dry and (report.left or report.still_ready):
             raise SystemExit(3)

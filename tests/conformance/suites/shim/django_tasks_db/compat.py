@@ -1,0 +1,3 @@
+from jobqueue.backends.compat import Task
+
+__all__ = ["Task"]

@@ -1,0 +1,6 @@
+from django.apps import AppConfig
+
+
+class ToyConfig(AppConfig):
+    name = "tests.conformance.toy"
+    label = "toy"
