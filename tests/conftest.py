@@ -15,7 +15,7 @@ from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
 from jobqueue.models import Attempt, Job, Worker
-from jobqueue.ops import months, snapshot
+from jobqueue.ops import alert_subjects, months, snapshot
 from tests.connections import Listener, SecondConnection, Watcher, database_conninfo
 from tests.factories import AttemptFactory, JobFactory, WorkerFactory
 
@@ -27,6 +27,7 @@ def no_shared_snapshot() -> None:
     """Have no test read the figures that another one shares."""
     snapshot.forget()
     months.forget()
+    alert_subjects.forget()
 
 
 @pytest.fixture(scope="session")

@@ -126,6 +126,11 @@ def _jump(job_type: str, recent: Figures, before: Figures, rule: Rule) -> Measur
     return Measured(max(0.0, rate - usual), text)
 
 
+def forget() -> None:
+    """Read the day before anew at the next look."""
+    _before.clear()
+
+
 def _day_before(look: Look, window: timedelta) -> Rates | None:
     key = (look.alias, window.total_seconds())
     read_at, known = _before.get(key, (float("-inf"), {}))

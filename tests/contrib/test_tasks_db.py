@@ -11,6 +11,7 @@ from typing import Any
 import psycopg
 import pytest
 from django.apps import apps
+from django.contrib.admin import site
 from django.core import checks
 from django.core.management import CommandError, call_command
 from django.db import connection
@@ -33,12 +34,16 @@ LABELS = ("django_tasks_database", "jobqueue_tasks_db")
 
 
 @pytest.fixture
-def before(db: None, settings: Any) -> None:
+def before(db: None, settings: Any) -> Iterator[None]:
     """Have the project run on django-tasks-db, with its own tables, and ours beside it."""
+    registered = dict(site._registry)
     settings.INSTALLED_APPS = [*settings.INSTALLED_APPS, *APPS]
     settings.TASKS = {"default": THEIRS, "reports": THEIRS}
     for label in LABELS:
         call_command("migrate", label, verbosity=0)
+    yield
+    # Their page came with the app, and would outlive it: no page of the admin could be opened any more.
+    site._registry = registered
 
 
 @pytest.fixture

@@ -1,5 +1,6 @@
 """Keep what the scenarios measured: `measured.json`, from which docs/faults.md is made (tests.faults.report)."""
 
+import fcntl
 import json
 import os
 import platform
@@ -37,7 +38,13 @@ def keep(items: list[pytest.Item]) -> None:
     """Merge what this run measured into the file; only told to by `make test-faults`, never by a single test."""
     if os.environ.get("JOBQUEUE_KEEP_MEASURED") != "1":
         return
-    kept = json.loads(FILE.read_text()) if FILE.exists() else {}
+    with FILE.open("a") as lock:  # two processes of one run (pytest -n 2) end at the same moment
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        _merge(items)
+
+
+def _merge(items: list[pytest.Item]) -> None:
+    kept = json.loads(FILE.read_text() or "{}")
     for item in items:
         if item.stash.get(PASSED, None) is None:
             continue

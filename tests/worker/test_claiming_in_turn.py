@@ -127,7 +127,9 @@ def test_a_settle_that_cannot_keep_up_holds_both_claims_back(parts: Parts) -> No
 )
 def test_a_sweep_that_is_due_keeps_only_those_awake_who_make_it(parts: Parts, queue: str, looks_soon: bool) -> None:
     """Else it asks for all but that queue, 200 times a second, for as long as that sweep is due."""
-    claims: Any = SimpleNamespace(sweep_at=lambda queues: 0.0 if queue in queues else None)
+    claims: Any = SimpleNamespace(
+        sweep_at=lambda queues: 0.0 if queue in queues else None, may_be_behind=lambda queues: queue in queues
+    )
     parts.dispatch.claims = claims
     now = time.monotonic()
     assert [parts.claim(now, jobs=0), parts.claim(now, jobs=0)] == ["own", "common"]
@@ -139,7 +141,9 @@ def test_a_sweep_that_is_due_keeps_only_those_awake_who_make_it(parts: Parts, qu
 
 
 def test_a_sweep_of_the_own_queue_waits_for_no_poll_and_wakes_no_other_claim(parts: Parts) -> None:
-    claims: Any = SimpleNamespace(sweep_at=lambda queues: 0.0 if "jobqueue" in queues else None)
+    claims: Any = SimpleNamespace(
+        sweep_at=lambda queues: 0.0 if "jobqueue" in queues else None, may_be_behind=lambda queues: "jobqueue" in queues
+    )
     parts.dispatch.claims = claims
     now = time.monotonic()
     assert [parts.claim(now, jobs=0), parts.claim(now, jobs=0)] == ["own", "common"]
@@ -158,7 +162,9 @@ def test_known_queues_are_claimed_from_where_the_look_for_others_takes_too_long(
     def claim(takes: list[tuple[str, int]], **_: Any) -> None:
         asked.extend(queue for queue, _ in takes)
 
-    claims: Any = SimpleNamespace(claim=claim, rest_after=lambda _: 100.0, sweep_at=lambda _: None)
+    claims: Any = SimpleNamespace(
+        claim=claim, rest_after=lambda _: 100.0, sweep_at=lambda _: None, may_be_behind=lambda _: False
+    )
     parts.dispatch.claims = claims
     parts.thread.session.run = run
     assert parts.claim(1.0, jobs=0) == "own"
