@@ -11,7 +11,6 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import reverse
-from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
@@ -20,10 +19,9 @@ from jobqueue.models import Job
 from jobqueue.ops.alert_rules import rules_in_force
 
 from .base import user_of
-from .pausing import database_time, not_too_late, tomorrow
+from .until import UntilForm, database_time
 from .wording import instant
 
-HOUR: Final = timedelta(hours=1)
 DAY: Final = timedelta(days=1)
 WEEK: Final = timedelta(days=7)
 RULES: Final = 100
@@ -49,48 +47,27 @@ class UnmuteForm(forms.Form):
         return None
 
 
-class MuteForm(UnmuteForm):
+class MuteForm(UntilForm, UnmuteForm):
     """What is asked before rules are muted."""
 
-    until_choice = forms.ChoiceField(label=gettext_lazy("Until"), widget=forms.RadioSelect)
-    until_time = forms.DateTimeField(
-        label=gettext_lazy("Time"),
-        required=False,
-        validators=[not_too_late],
-        widget=forms.DateTimeInput({"type": "datetime-local"}, format="%Y-%m-%dT%H:%M"),
-    )
     field_order = ("until_choice", "until_time", "reason")
 
     def __init__(self, data: Any, *, now: datetime) -> None:
         super().__init__(data, now=now)
-        self._ends = {"hour": now + HOUR, "tomorrow": tomorrow(now), "day": now + DAY, "week": now + WEEK}
-        zone = timezone.get_current_timezone_name()
-        choice: Any = self.fields["until_choice"]
-        choice.initial = "hour"
-        choice.choices = [
-            ("hour", _("for 1 hour: until %(time)s") % {"time": instant(self._ends["hour"])}),
-            ("tomorrow", _("until tomorrow morning: %(time)s") % {"time": instant(self._ends["tomorrow"])}),
-            ("day", _("for a day: until %(time)s") % {"time": instant(self._ends["day"])}),
-            ("week", _("for a week: until %(time)s") % {"time": instant(self._ends["week"])}),
-            ("time", _("until the time below (%(zone)s)") % {"zone": zone}),
-        ]
+        day, week = now + DAY, now + WEEK
+        self.offer(
+            now,
+            day=(day, _("for a day: until %(time)s") % {"time": instant(day)}),
+            week=(week, _("for a week: until %(time)s") % {"time": instant(week)}),
+        )
 
     def clean(self) -> dict[str, Any]:
-        """Want a time, in the future, where one was chosen, and only there."""
-        said = super().clean() or {}
-        chosen, given = said.get("until_choice") == "time", said.get("until_time")
-        if chosen and not given and "until_time" not in self.errors:
-            self.add_error("until_time", _("Say until when."))
-        if chosen and given and given <= self.now:
+        """Want a time in the future, too: a pause that is over is refused by the operation, a mute is not."""
+        said = super().clean()
+        given = said.get("until_time")
+        if said.get("until_choice") == "time" and given and given <= self.now:
             self.add_error("until_time", _("It must be in the future."))
-        if given and said.get("until_choice") and not chosen:
-            self.add_error("until_choice", _("A time is given below: choose it, or leave it empty."))
         return said
-
-    def until(self) -> datetime | None:
-        """Return the instant that was asked for."""
-        choice = self.cleaned_data["until_choice"]
-        return self.cleaned_data["until_time"] if choice == "time" else self._ends[choice]
 
 
 def address(name: str, *rules: str) -> str:

@@ -26,7 +26,8 @@ from jobqueue.ops.queues import PausedQueue, paused_queues
 
 from . import live
 from .base import ReadOnlyAdmin, user_of
-from .pausing import PauseForm, ResumeForm, database_time
+from .pausing import PauseForm, ResumeForm
+from .until import database_time
 from .wording import EMPTY, brief, instant, span
 
 

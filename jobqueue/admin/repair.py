@@ -28,7 +28,7 @@ from .acting import may, tell
 from .base import LARGEST_ID, job_url, number_of, user_of
 from .folding import parts_of
 from .lists import JobListAdmin
-from .pausing import not_too_late
+from .until import not_too_late
 from .why_not import why_not
 from .wording import size
 

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
-from django.db.models import Count, Func, IntegerField, Max, Min, Q
+from django.db.models import Count, Func, IntegerField, Q
 
-from jobqueue.models import Action, Attempt, Job, Release, Worker
+from jobqueue.models import Action, Attempt, Release, Worker
 from jobqueue.models.expressions import StatementTimestamp
 from jobqueue.operations import Group
 
-from .dead_groups import REACH, WINDOWS, DeadGroup, is_one_of, make_group
+from .dead_groups import REACH, DeadGroup, counted_by_group, make_group
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet
@@ -46,9 +46,7 @@ def group_figures(rows: QuerySet[Any], group: Group, *, reach: int = REACH) -> G
     print_ = Q(fingerprint=group.fingerprint) if group.fingerprint else Q(fingerprint__isnull=True)
     newest = rows.filter(print_).order_by("-pk").values("pk")[:reach]
     now = StatementTimestamp()
-    columns: dict[str, Any] = {
-        f"within_{name}": Count("pk", filter=Q(finished_at__gt=now - span)) for name, span in WINDOWS.items()
-    }
+    columns: dict[str, Any] = {}
     for hour in range(HOURS):
         within = Q(finished_at__gt=now - timedelta(hours=hour + 1), finished_at__lte=now - timedelta(hours=hour))
         columns[f"hour_{hour}"] = Count("pk", filter=within)
@@ -57,14 +55,7 @@ def group_figures(rows: QuerySet[Any], group: Group, *, reach: int = REACH) -> G
         if place:
             under &= Q(finished_at__lt=releases[place - 1].first_seen_at)
         columns[f"release_{place}"] = Count("pk", filter=under)
-    counted: list[Any] = list(
-        Job.objects.using(rows.db)
-        .filter(is_one_of(newest))
-        .order_by()
-        .values("fingerprint", "job_type")
-        .annotate(jobs=Count("pk"), first=Min("finished_at"), last=Max("finished_at"), newest=Max("pk"), **columns)
-        .annotate(now=now)
-    )
+    counted = counted_by_group(newest, **columns)
     row = next((row for row in counted if row["job_type"] == group.job_type), None)
     if row is None:
         return None

@@ -105,20 +105,21 @@ class DeadGroups:
         return self.reached is None or (window is not None and window < self.reached)
 
 
+def counted_by_group(newest: QuerySet[Any], **columns: Any) -> list[Any]:
+    """Return a row for each group among the jobs of these ids, counted by the windows and by further columns.
+
+    By their ids: a set cut to a number of rows cannot be grouped itself.
+    """
+    now = StatementTimestamp()
+    within = {f"within_{name}": Count("pk", filter=Q(finished_at__gt=now - span)) for name, span in WINDOWS.items()}
+    ends = {"first": Min("finished_at"), "last": Max("finished_at"), "newest": Max("pk")}
+    groups = Job.objects.using(newest.db).filter(is_one_of(newest)).order_by().values("fingerprint", "job_type")
+    return list(groups.annotate(jobs=Count("pk"), **ends, **within, **columns).annotate(now=now))
+
+
 def dead_groups(rows: QuerySet[Any], *, reach: int = REACH, shown: int = SHOWN) -> DeadGroups:
     """Return the largest groups of the newest `reach` of these dead letters, in three statements."""
-    newest = rows.order_by("-finished_at", "-pk").values("pk")[:reach]
-    now = StatementTimestamp()
-    columns = {f"within_{name}": Count("pk", filter=Q(finished_at__gt=now - span)) for name, span in WINDOWS.items()}
-    # By their ids: a set cut to a number of rows cannot be grouped itself.
-    counted = (
-        Job.objects.using(rows.db)
-        .filter(is_one_of(newest))
-        .order_by()
-        .values("fingerprint", "job_type")
-        .annotate(jobs=Count("pk"), first=Min("finished_at"), last=Max("finished_at"), newest=Max("pk"), **columns)
-        .annotate(now=now)
-    )
+    counted = counted_by_group(rows.order_by("-finished_at", "-pk").values("pk")[:reach])
     found = sorted(counted, key=lambda row: (-row["jobs"], row["job_type"], row["fingerprint"] or ""))
     ages = [row["now"] - row["first"] for row in found if row["first"] is not None]
     full = sum(row["jobs"] for row in found) >= reach

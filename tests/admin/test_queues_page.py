@@ -14,7 +14,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from jobqueue import operations
-from jobqueue.admin import live, pausing, queues
+from jobqueue.admin import live, queues, until
 from jobqueue.models import Action, Queue
 from jobqueue.ops import queue_table
 from jobqueue.ops.queues import paused_queues
@@ -180,15 +180,15 @@ def test_an_hour_and_tomorrow_are_offered(manager: Client, settings: Any) -> Non
 
     assert first.resumes_at is not None
     assert timedelta(minutes=59) < first.resumes_at - timezone.now() <= timedelta(hours=1)
-    assert second.resumes_at == pausing.tomorrow(timezone.now())
+    assert second.resumes_at == until.tomorrow(timezone.now())
 
 
 def test_tomorrow_is_that_of_the_zone_also_where_clocks_change(settings: Any) -> None:
     settings.TIME_ZONE = "Europe/Berlin"
     late_on_saturday = datetime(2026, 10, 24, 21, 30, tzinfo=UTC)  # 23:30 there; the clocks go back in the night
 
-    assert pausing.tomorrow(late_on_saturday) == datetime(2026, 10, 25, 7, 0, tzinfo=UTC)
-    assert pausing.tomorrow(late_on_saturday + timedelta(hours=1)) == datetime(2026, 10, 26, 7, 0, tzinfo=UTC)
+    assert until.tomorrow(late_on_saturday) == datetime(2026, 10, 25, 7, 0, tzinfo=UTC)
+    assert until.tomorrow(late_on_saturday + timedelta(hours=1)) == datetime(2026, 10, 26, 7, 0, tzinfo=UTC)
 
 
 def test_a_time_is_taken_in_the_zone_of_the_page(manager: Client, settings: Any) -> None:
