@@ -13,6 +13,7 @@ from jobqueue import sql
 from jobqueue.models import Job
 from jobqueue.ops import counts, limited, queue_figures, reading
 from jobqueue.ops.costly import retry_costs
+from jobqueue.ops.overview import COUNTS
 from jobqueue.states import Status
 from tests.plans.explaining import Plan, flat
 
@@ -50,7 +51,7 @@ def test_long_queues_are_read_to_the_cap(explain: Explain) -> None:
 
 def test_counts_of_the_overview_stop_at_the_cap(explain: Explain) -> None:
     """Of six statuses, and of what is stuck: for that all that runs is looked at."""
-    plan = explain(sql.OVERVIEW_COUNTS, {"cap": CAP, "patience": 600.0, "patient": "{}"})
+    plan = explain(COUNTS, {"cap": CAP, "patience": 600.0, "patient": "{}"})
 
     assert plan.touched <= 6 * CAP + Job.objects.filter(status=Status.RUNNING).count(), plan
     assert plan.scanned_whole == set(), plan
