@@ -16,21 +16,24 @@ if TYPE_CHECKING:
     from jobqueue.models import Action
 
 MOST: Final = 100_000
-PIECE: Final = 500
+PIECE: Final = 2_000
+#: How many whole rows are in memory at once: what an edit of a field keeps may be 4 MiB each.
+FEW: Final = 20
 COLUMNS: Final = ("id", "at", "actor", "action", "refused", "jobs", "subject", "reason", "address", "job_ids", "detail")
 
 
 def newest_first(rows: QuerySet[Any]) -> Iterator[Action]:
-    """Yield the newest rows, a piece a query: none of them takes long, and never more than a piece is in memory."""
+    """Yield the newest rows: their places a piece a query, themselves a few at a time, since some are megabytes."""
     ordered, left = rows.order_by("-at", "-id"), MOST
-    piece = list(ordered[: min(PIECE, left)])
-    while piece:
-        yield from piece
-        left -= len(piece)
-        at, pk = piece[-1].at, piece[-1].pk
+    places = list(ordered.values_list("at", "pk")[: min(PIECE, left)])
+    while places:
+        for start in range(0, len(places), FEW):
+            yield from ordered.filter(pk__in=[pk for _at, pk in places[start : start + FEW]])
+        left -= len(places)
+        at, pk = places[-1]
         # The first condition is the one that an index knows.
-        behind = ordered.filter(at__lte=at).filter(Q(at__lt=at) | Q(pk__lt=pk))
-        piece = list(behind[: min(PIECE, left)]) if len(piece) == PIECE and left > 0 else []
+        behind = ordered.filter(at__lte=at).filter(Q(at__lt=at) | Q(pk__lt=pk)).values_list("at", "pk")
+        places = list(behind[: min(PIECE, left)]) if len(places) == PIECE and left > 0 else []
 
 
 def values(action: Action) -> dict[str, Any]:
