@@ -48,6 +48,7 @@ class ActionAdmin(ReadOnlyAdmin):
     """What people did and were refused, newest first."""
 
     view_permission = "jobqueue.view_audit"
+    counted_as = _("actions")
     change_list_template = "admin/jobqueue/action/change_list.html"
     change_form_template = "admin/jobqueue/change_form.html"
     list_display = ("time", "who", "done", "of_what", "change", "why")

@@ -36,6 +36,8 @@ class ReadOnlyAdmin(RowAdmin):
     """Shows rows to whoever has `view_permission`; nobody adds, changes or deletes one here."""
 
     view_permission = "jobqueue.view_job"
+    #: What a list has so many of, where the name of the page is no plural.
+    counted_as: Any = ""
 
     paginator = CappedPaginator
     show_full_result_count = False
