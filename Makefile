@@ -67,7 +67,7 @@ test-faults: venv  ## Run the fault suite (45 minutes), and write what it measur
 	@JOBQUEUE_KEEP_MEASURED=1 $(WITH_POSTGRES) $(PY) -m pytest -m faults -o faulthandler_timeout=900 $(PYTEST_ARGS); \
 	status=$$?; $(PY) -m tests.faults.report; exit $$status
 
-test-conformance: venv  ## The kit with real workers, and the suites of Django, the backport and django-tasks-db (20 minutes)
+test-conformance: venv  ## The kit with real workers, and the suites of Django and django-tasks-db (5 minutes)
 	@$(WITH_POSTGRES) $(PY) -m pytest tests/conformance -m conformance $(PYTEST_ARGS)
 	@PYTHON_313="$(PYTHON_313)" $(WITH_POSTGRES) $(PY) -m tests.conformance.suites
 
