@@ -62,6 +62,7 @@ class JobQueueSettings:
     NOTIFY: bool = True
     LISTEN_DSN: str | None = None
     PREPARED: bool = True
+    ASYNC_CLAIMS: bool = False
     STATEMENT_TIMEOUT: float = 10
     LIMITS: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     DEFAULT_LIMITS: Mapping[str, Any] = field(default_factory=dict)

@@ -10,15 +10,14 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import time
 from contextvars import ContextVar
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class CurrentJob:
+class CurrentJob(NamedTuple):
     """Which run of which job the code works for."""
 
     job_id: int
@@ -34,6 +33,15 @@ QUIET_SECONDS: Final = 10.0
 LONGEST_QUIET_SECONDS: Final = 300.0
 
 JOB_FIELDS: Final = ("job_id", "job_type", "attempt", "lease_epoch")
+
+DIM, PLAIN = "\x1b[2m", "\x1b[0m"
+COLOURS: Final = {
+    logging.DEBUG: "\x1b[36m",
+    logging.INFO: "\x1b[32m",
+    logging.WARNING: "\x1b[33m",
+    logging.ERROR: "\x1b[31m",
+    logging.CRITICAL: "\x1b[1;31m",
+}
 
 _PLAIN: Final = frozenset({str, int, bool})
 _STANDARD: Final = frozenset(logging.makeLogRecord({}).__dict__) | {"message", "asctime", "taskName"}
@@ -82,6 +90,27 @@ class JSONFormatter(logging.Formatter):
         return line
 
 
+class TerminalFormatter(logging.Formatter):
+    """Write short lines for a person at a terminal: time, level in colour, what speaks, the message, the job's id."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the record as a line, and what is below it: the traceback of an error."""
+        text = super().format(record)
+        line, _, below = text.partition("\n")
+        at = time.strftime("%H:%M:%S", time.localtime(record.created))
+        level = f"{COLOURS.get(record.levelno, '')}{record.levelname:<8}{PLAIN}"
+        job = current_job.get()
+        about = f" {DIM}job_id={job.job_id}{PLAIN}" if job is not None and "job_id=" not in line else ""
+        name = record.name.removeprefix("jobqueue.")
+        return f"{DIM}{at}{PLAIN} {level} {DIM}{name:<11}{PLAIN} {line}{about}" + (f"\n{below}" if below else "")
+
+
+def wants_colour(stream: Any) -> bool:
+    """Tell whether a stream is a terminal that shows colours, and nobody has asked for none (NO_COLOR, TERM=dumb)."""
+    is_terminal = getattr(stream, "isatty", lambda: False)()
+    return bool(is_terminal) and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
 class Quietly:
     """Log an expected fault that lasts: at once, then after 10 s, 20 s and so on, with a count of what was left out."""
 
@@ -105,18 +134,20 @@ class Quietly:
         self._told_at, self._left_out = now, 0
 
 
-def speak_by_default() -> None:
+def speak_by_default(*, verbose: bool = False) -> None:
     """Have the app's own lines written to standard error where the project configures no logging for them.
 
-    For the worker's processes only: one that works without a word leaves its operator guessing.
+    For the worker's processes only: one that works without a word leaves its operator guessing. In colour on a
+    terminal; `verbose` tells of each job.
     """
     ours = logging.getLogger("jobqueue")
     if not ours.hasHandlers():
         handler = logging.StreamHandler()
-        handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s %(message)s"))
+        plain = logging.Formatter("%(asctime)s %(levelname)s %(name)s %(message)s")
+        handler.setFormatter(TerminalFormatter() if wants_colour(handler.stream) else plain)
         ours.addHandler(handler)
         if ours.level == logging.NOTSET:
-            ours.setLevel(logging.INFO)
+            ours.setLevel(logging.DEBUG if verbose else logging.INFO)
 
 
 def _safe_repr(value: object) -> str:

@@ -43,6 +43,8 @@ class Encoded(NamedTuple):
     size: int
 
 
+_NULL: Final = Encoded("null", 4)
+
 # How many keys a bulk's encoder remembers.
 _MOST_KEYS: Final = 1_000
 
@@ -93,6 +95,8 @@ def flat_encoder(max_bytes: int) -> Callable[[object], str | None]:
 
 def encode_result(value: object, max_bytes: int) -> Encoded:
     """Return a handler's result, any JSON value, as JSON text with its size; raises ResultError."""
+    if value is None:  # what most handlers return
+        return _NULL
     try:
         return _encode(value, max_bytes)
     except Refused as refused:

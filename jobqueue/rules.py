@@ -280,6 +280,7 @@ RULES: Final[Mapping[str, Rule]] = {
     "NOTIFY": flag,
     "LISTEN_DSN": optional(text),
     "PREPARED": flag,
+    "ASYNC_CLAIMS": flag,
     "STATEMENT_TIMEOUT": number(0.1, 3600),
     "LIMITS": limits_by_type,
     "DEFAULT_LIMITS": limits,

@@ -7,6 +7,7 @@ handlers run in the main thread; with several, each slot is a thread and async h
 
 from __future__ import annotations
 
+import _thread
 import asyncio
 import contextlib
 import ctypes
@@ -20,9 +21,9 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import timedelta
+from functools import partial
+from types import TracebackType
 from typing import Any
 
 from jobqueue import signals, tracing
@@ -44,6 +45,7 @@ from .protocol import (
     DEADLINE,
     INTERRUPT,
     LEASE_LOST,
+    MESSAGE_BYTES,
     STOP_SIGNAL,
     Notice,
     Work,
@@ -81,12 +83,14 @@ class Child:
         self._verdicts: dict[tuple[int, int], int] = {}
         self._announcing: set[tuple[int, int]] = set()  # those whose receivers are called before the slot is free
         self._forked = self._has_lost_threads = False
+        self._threads = 0  # how many there were when the handler began, where there is one slot
+        self._buffer = bytearray(MESSAGE_BYTES)
         self._loop = SharedLoop()
         self._executor = Executor(
             worker_id=worker_id,
             reporter=self,
             settle=self._settle,
-            guard=self._guard,
+            guard=partial(_Guard, self),
             began=lambda work: self._send(frame("B", work[:2])),
             found=lambda work, handler: self._send(frame("Q", work[:2], json.dumps(handler.policy().to_json()))),
             cpu_clock=time.thread_time if slots > 1 else own_cpu_seconds,
@@ -104,7 +108,7 @@ class Child:
         if self._slots > 1:
             self._serve_threads()
             return
-        while (item := receive_message(self._inbox)) is not None:
+        while (item := receive_message(self._inbox, buffer=self._buffer)) is not None:
             self._run(item)
 
     def _serve_threads(self) -> None:
@@ -116,6 +120,8 @@ class Child:
                 item = jobs.get()
                 try:
                     self._run(item)
+                except (BrokenPipeError, ConnectionResetError):
+                    os._exit(0)  # the supervisor is gone, and so is any use of this process
                 finally:
                     free.release()
 
@@ -123,7 +129,7 @@ class Child:
             threading.Thread(target=slot, name=f"jobqueue-slot-{number}", daemon=True).start()
         while True:
             free.acquire()  # a job leaves the inbox only when a slot is free: until then it can be taken back
-            item = receive_message(self._inbox)
+            item = receive_message(self._inbox, buffer=self._buffer)
             if item is None:
                 return
             jobs.put(item)
@@ -133,20 +139,22 @@ class Child:
             self._send_notice(item)
             return
         drop_dead_connections()
+        key = item[:2]
         try:
             self._executor.execute(item)
         finally:
-            if item[:2] in self._announcing:
-                self._announcing.discard(item[:2])
-                self._send(frame("A", item[:2]))
-            self._armed.pop(item[:2], None)
+            if key in self._announcing:
+                self._announcing.discard(key)
+                self._send(frame("A", key))
+            if key in self._armed:  # the order to stop came in the moment between the handler's end and disarm()
+                self.disarm(key)
             if self._slots == 1:
                 signal.alarm(0)  # one that a handler set and forgot would end the next job
             tidy_connections()
             if has_children():
                 self._clear_leftovers(item)
             if self._has_lost_threads:
-                self._send(frame("T", item[:2]))
+                self._send(frame("T", key))
 
     def _send_notice(self, notice: Notice) -> None:
         """Send a worker's heartbeat, or the signal of a job whose own child was killed, as every receiver knows it."""
@@ -213,29 +221,24 @@ class Child:
 
     # -- being stopped --------------------------------------------------------------------------------------------
 
-    @contextmanager
-    def _guard(self, work: Work) -> Iterator[None]:
-        key, threads = work[:2], threading.active_count()
-        self._armed[key] = threading.get_ident()
-        try:
-            yield
-        except asyncio.CancelledError:
-            if key in self._stopped:
-                raise STOPS[self._stopped[key]](_stop_text(self._stopped[key])) from None
-            raise
-        finally:
-            self._disarm(key)
-            if key in self._told:
-                self._told.discard(key)
-                # A thread that the stop did not reach runs on: only the end of the process ends it.
-                self._has_lost_threads = self._slots == 1 and threading.active_count() > threads
-            self._stopped.pop(key, None)
+    def arm(self, key: tuple[int, int]) -> None:
+        """Let a run be stopped from here on, in this thread."""
+        ident = threading.get_ident()
+        self._threads = _thread._count()
+        self._armed[key] = ident  # last: from now on the order may be raised here
 
-    def _disarm(self, key: tuple[int, int]) -> None:
+    def disarm(self, key: tuple[int, int]) -> str | None:
+        """Stop it no more; returns why it was to be stopped, None where it was not."""
         with self._stop_lock:
+            reason = self._stopped.pop(key, None)  # first: the signal's handler forgets those that are not armed
             self._armed.pop(key, None)
             if self._slots > 1:  # what was sent to this thread a moment ago must not hit its next job
                 _raise_in(threading.get_ident(), None)
+        if key in self._told:
+            self._told.discard(key)
+            # A thread that the stop did not reach runs on: only the end of the process ends it.
+            self._has_lost_threads = self._slots == 1 and _thread._count() > self._threads
+        return reason
 
     def _on_stop_signal(self, *_: object) -> None:
         self._read_control()
@@ -298,6 +301,25 @@ class Child:
             self._send(frame("T", work[:2]))  # whose they are cannot be told
         else:
             end_descendants()
+
+
+class _Guard:
+    """Around a handler's call: inside it the run may be stopped. A generator would cost each job a microsecond more."""
+
+    __slots__ = ("_child", "_key")
+
+    def __init__(self, child: Child, work: Work) -> None:
+        self._child, self._key = child, work[:2]
+
+    def __enter__(self) -> None:
+        self._child.arm(self._key)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        reason = self._child.disarm(self._key)
+        if reason is not None and isinstance(error, asyncio.CancelledError):
+            raise STOPS[reason](_stop_text(reason)) from None
 
 
 def _raise_in(ident: int, error: type[JobStopped] | None) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
 from collections.abc import Callable, Mapping
 from decimal import Decimal
@@ -24,6 +25,9 @@ from .processes import resident_bytes
 
 if TYPE_CHECKING:
     from .protocol import Work
+
+# A handler's threads may add at the same time. Reentrant: so may a signal's handler of its own, in between.
+_adding = threading.RLock()
 
 
 class Reporter(Protocol):
@@ -54,7 +58,7 @@ class Context:
         self._work, self._worker_id, self._reporter, self._cpu_seconds = work, worker_id, reporter, cpu_seconds
         self._started = time.monotonic()
         self._completed: str | None = None
-        self._costs = Costs()
+        self._costs: Costs | None = None  # most jobs report none
 
     @property
     def job_id(self) -> int:
@@ -115,7 +119,7 @@ class Context:
     @property
     def costs(self) -> tuple[CostLine, ...]:
         """What the attempt has cost so far: a line for each component and unit."""
-        return self._costs.lines()
+        return () if self._costs is None else self._costs.lines()
 
     def add_cost(self, component: str, amount: Decimal | int, unit: str = "USD") -> None:
         """Record what something cost; it counts even if the attempt fails or is killed afterwards.
@@ -128,13 +132,18 @@ class Context:
         self._add(cost_line(component, amount, unit))
 
     def _add(self, line: CostLine) -> None:
-        self._costs.add(line)
+        with _adding:
+            if self._costs is None:
+                self._costs = Costs()
+            self._costs.add(line)
         self._reporter.cost(self._work, line)
 
     def add_result_cost(self, result: Any) -> None:
         """Record the costs that a result carries at JOBQUEUE["COST_PATH"], if it does."""
         lines = costs_in_result(result, self.job_type) if isinstance(result, Mapping) else []
-        if self._costs.takes(lines):
+        if not lines:
+            return
+        if (self._costs or Costs()).takes(lines):
             for line in lines:
                 self._add(line)
         else:

@@ -36,7 +36,7 @@ class SharedLoop:
     """One event loop in a thread of its own, started at its first use; each slot waits for its own coroutine."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # the signal that stops may come again while its handler is in cancel()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._tasks: dict[Hashable, asyncio.Task[Outcome]] = {}
         self._keys: set[Hashable] = set()

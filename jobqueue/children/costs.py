@@ -66,7 +66,7 @@ class Costs:
 
     def lines(self) -> tuple[CostLine, ...]:
         """Return a line for each component and unit, in the order in which they first came."""
-        return tuple(CostLine(component, unit, amount) for (component, unit), amount in self._amounts.items())
+        return tuple([CostLine(component, unit, amount) for (component, unit), amount in self._amounts.items()])
 
 
 def cost_line(component: str, amount: Any, unit: str) -> CostLine:

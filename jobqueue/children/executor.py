@@ -51,6 +51,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("jobqueue.run")
 
+# What json.loads() calls in the end: the payload is text that PostgreSQL wrote, with nothing before or behind it.
+_decode = json.JSONDecoder().raw_decode
+
 UNHEARD = 0  # no status has this number: a good end that nobody waits to hear of
 
 
@@ -108,7 +111,7 @@ class Executor:
     def _attempt(self, run: _Run) -> None:
         work = run.work
         try:
-            payload = json.loads(work.payload)
+            payload = _decode(work.payload)[0]
             run.payload = payload if isinstance(payload, dict) else {}  # else the handler is told so, as an error
             known = registry.find_known(work.job_type)
             handler = run.handler = known or registry.resolve(work.job_type, payload)

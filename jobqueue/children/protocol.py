@@ -9,6 +9,7 @@ frames over a stream: a fixed head, then JSON text that nobody on the way decode
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import os
 import signal
@@ -60,27 +61,39 @@ class Notice(NamedTuple):
     arguments: dict[str, Any]
 
 
+@functools.lru_cache(maxsize=256)
+def _name(text: str) -> bytes:
+    # Rows that were written by hand may have longer names than a message has room for: the handler sees their heads.
+    return text.encode()[:LONGEST_NAME_BYTES]
+
+
 def send_message(sock: socket.socket, item: Work | Notice) -> None:
     """Send one job or notice to a child. Raises BlockingIOError when the child's inbox is full."""
     if isinstance(item, Notice):
         sock.send(b"S" + json.dumps(item).encode())
-        return
-    # Rows that were written by hand may have longer names than a message has room for: the handler sees their heads.
-    job_type, queue = item.job_type.encode()[:LONGEST_NAME_BYTES], item.queue.encode()[:LONGEST_NAME_BYTES]
-    trace = item.trace_context.encode()[:LONGEST_NAME_BYTES] if item.trace_context else b""
-    body = item.payload.encode()
+    else:
+        send_job(sock, *item)
+
+
+def send_job(
+    sock: socket.socket,
+    job_id: int,
+    lease_epoch: int,
+    job_type_text: str,
+    queue_text: str,
+    attempt: int,
+    max_attempts: int,
+    payload_bytes: int,
+    payload: str,
+    trace_context: str | None,
+) -> None:
+    """Send one job, given as the fields of Work. Raises BlockingIOError when the child's inbox is full."""
+    job_type, queue = _name(job_type_text), _name(queue_text)
+    trace = trace_context.encode()[:LONGEST_NAME_BYTES] if trace_context else b""
+    body = payload.encode()
     inline = len(body) <= INLINE_BYTES
-    head = WORK_HEAD.pack(
-        b"J" if inline else b"F",
-        item.id,
-        item.lease_epoch,
-        item.attempt,
-        item.max_attempts,
-        item.payload_bytes,
-        len(job_type),
-        len(queue),
-        len(trace),
-    )
+    numbers = (job_id, lease_epoch, attempt, max_attempts, payload_bytes, len(job_type), len(queue), len(trace))
+    head = WORK_HEAD.pack(b"J" if inline else b"F", *numbers)
     if inline:
         sock.send(b"".join((head, job_type, queue, trace, body)))
         return
@@ -93,11 +106,16 @@ def send_message(sock: socket.socket, item: Work | Notice) -> None:
         os.close(memory)
 
 
-def receive_message(sock: socket.socket, flags: int = 0) -> Work | Notice | None:
-    """Take the next message out of a child's inbox; None when the supervisor closed its end."""
-    data, ancillary, _, _ = sock.recvmsg(MESSAGE_BYTES, FD_BYTES, flags)
-    if not data:
+def receive_message(sock: socket.socket, flags: int = 0, *, buffer: bytearray | None = None) -> Work | Notice | None:
+    """Take the next message out of a child's inbox; None when the supervisor closed its end.
+
+    `buffer`, of MESSAGE_BYTES, is written over: whoever receives often saves making one for each.
+    """
+    buffer = bytearray(MESSAGE_BYTES) if buffer is None else buffer
+    size, ancillary, _, _ = sock.recvmsg_into([buffer], FD_BYTES, flags)
+    if not size:
         return None
+    data = bytes(memoryview(buffer)[:size])
     if data[:1] == b"S":
         return Notice(*json.loads(data[1:]))
     kind, job_id, epoch, attempt, max_attempts, payload_bytes, *lengths = WORK_HEAD.unpack_from(data)

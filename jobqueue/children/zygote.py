@@ -160,13 +160,16 @@ def _boottime() -> float:
 
 
 def name_connections(worker_id: str) -> None:
-    """Give the connections that handlers open an application_name that tells their worker."""
+    """Give the connections that handlers open an application_name that tells their worker, and no pool."""
     from django.db import connections  # noqa: PLC0415
 
     for alias in connections:
         values = connections.settings[alias]
         if values["ENGINE"].rpartition(".")[2] in ("postgresql", "postgis"):
-            values.setdefault("OPTIONS", {}).setdefault("application_name", f"jobqueue child {worker_id}"[:63])
+            options = values.setdefault("OPTIONS", {})
+            options.setdefault("application_name", f"jobqueue child {worker_id}"[:63])
+            # A slot keeps its own connection from job to job; a pool of its own would hold four by default.
+            options.pop("pool", None)
 
 
 def main() -> None:

@@ -52,6 +52,9 @@ WHERE name IN ('idle_session_timeout', 'transaction_timeout') AND setting <> '0'
 """
 BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
 LIMITS = "SELECT set_config('statement_timeout', %s, true), set_config('lock_timeout', %s, true)"
+# For statements that look rows up by key. On a small table, or one whose statistics are old, the planner would rather
+# read all of it for a batch of a thousand. Without jit, which it would use for whatever it is asked to avoid.
+BY_KEY = {"enable_seqscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off", "jit": "off"}
 
 
 class Session:
@@ -62,9 +65,16 @@ class Session:
     """
 
     def __init__(
-        self, alias: str, role: str, *, timeout: timedelta | None = None, wake: threading.Event | None = None
+        self,
+        alias: str,
+        role: str,
+        *,
+        timeout: timedelta | None = None,
+        wake: threading.Event | None = None,
+        options: Mapping[str, str] | None = None,
     ) -> None:
-        self.alias, self.role = alias, role
+        """`options` are settings of the server, by name, for its statements alone."""
+        self.alias, self.role, self._options = alias, role, options or {}
         self.timeout = timeout or get_settings().statement_timeout
         self.connects = 0
         self.away = False
@@ -101,7 +111,7 @@ class Session:
             with wrapper.wrap_database_errors:
                 self._execute(BEGIN)
                 if self._scoped:
-                    self._execute(LIMITS, self._limits())
+                    self._execute(self._scope, self._limits())
             self._in_transaction = True
             try:
                 yield
@@ -199,7 +209,7 @@ class Session:
     def _scoped_run(self, statement: str, params: Mapping[str, Any] | None) -> list[tuple[Any, ...]]:
         with self.connect().pipeline():
             self._execute(BEGIN)
-            self._execute(LIMITS, self._limits())
+            self._execute(self._scope, self._limits())
             cursor = self._execute(statement, params)
             self._execute("COMMIT")
         return cursor.fetchall() if cursor.description else []
@@ -210,6 +220,10 @@ class Session:
         # psycopg's own cursor: Django's binds on the client by default and then nothing can be prepared.
         cursor: psycopg.Cursor[Any] = psycopg.Cursor(self.connect())
         return cursor.execute(statement, params, prepare=prepare)
+
+    @property
+    def _scope(self) -> str:
+        return LIMITS + "".join(f", set_config('{name}', '{value}', true)" for name, value in self._options.items())
 
     def _limits(self) -> tuple[str, str]:
         milliseconds = int(self.timeout.total_seconds() * 1000)
@@ -249,7 +263,7 @@ class Session:
         timeout, lock = self._limits()
         asked = (
             f"-c statement_timeout={timeout} -c lock_timeout={lock} -c default_transaction_isolation=read\\ committed"
-        )
+        ) + "".join(f" -c {name}={value}" for name, value in self._options.items())
         try:
             self._open_with(asked)
         except OperationalError as error:
@@ -280,7 +294,13 @@ class Session:
         wrapper.settings_dict = {**wrapper.settings_dict, "OPTIONS": options, "CONN_MAX_AGE": None, "AUTOCOMMIT": True}
         self._wrapper = wrapper  # type: ignore[assignment]
         wrapper.inc_thread_sharing()  # abort() comes from the thread that watches
-        wrapper.ensure_connection()  # connect() alone would raise the errors of psycopg, not those of Django
+        # Receivers of connection_created may ask by the alias (django.contrib.postgres does): else that opened this
+        # thread's own connection beside this one, for good.
+        before, connections[self.alias] = connections[self.alias], wrapper
+        try:
+            wrapper.ensure_connection()  # connect() alone would raise the errors of psycopg, not those of Django
+        finally:
+            connections[self.alias] = before
 
     def _after_error(self, error: DatabaseError) -> None:
         wrapper = self._wrapper

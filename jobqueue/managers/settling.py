@@ -12,7 +12,7 @@ from jobqueue import sql
 from jobqueue.conf import get_settings
 from jobqueue.states import Status
 
-from .arrays import number_array, text_array
+from .arrays import number_array, seconds_array, text_array
 from .rows import Done, Ending, Release, Run, cost_lines, total_cost
 
 T = TypeVar("T", Done, Ending, Release)
@@ -21,7 +21,7 @@ LOCK_NOT_AVAILABLE = "55P03"
 # What one row may be guilty of: bad data, a constraint, a value too long for an index, a trigger of the project's, a
 # lock. All else is the batch's.
 OF_A_ROW = ("22", "23", "54", "P0", LOCK_NOT_AVAILABLE)
-MOST_TIMEOUTS = 14  # one locked row costs a batch of 400 nine of them
+MOST_TIMEOUTS = 24  # one locked row costs a batch of 1,000 eleven of them, two 21
 DEADLOCK_DETECTED = "40P01"
 
 
@@ -34,8 +34,8 @@ def settle_done(run: Run, *, worker_id: str, jobs: Sequence[Done]) -> dict[int, 
             "ids": number_array([job.id for job in jobs]),
             "epochs": number_array([job.lease_epoch for job in jobs]),
             "results": text_array([job.result for job in jobs]),
-            "run_seconds": number_array([job.run_seconds for job in jobs]),
-            "cpu_seconds": number_array([job.cpu_seconds for job in jobs]),
+            "run_seconds": seconds_array([job.run_seconds for job in jobs]),
+            "cpu_seconds": seconds_array([job.cpu_seconds for job in jobs]),
             "peak_memory": number_array([job.peak_memory for job in jobs]),
             "costs": text_array([str(total_cost(job.costs)) if job.costs else "0" for job in jobs]),
             "cost_lines": cost_lines(jobs),

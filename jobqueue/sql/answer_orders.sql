@@ -2,7 +2,7 @@
 -- Params:  worker_id text, answers text: a JSON array of objects (id, obeyed, answer)
 -- Returns: (id) of each that is answered now; what is missing is locked by somebody, or gone
 -- Locks:   those rows, stepping over locked ones: the worker's leases must not wait for a person
--- Index:   primary key
+-- Index:   primary key, or jobqueue_order_open
 WITH given AS (
     SELECT * FROM jsonb_to_recordset(%(answers)s::jsonb) AS given (id bigint, obeyed boolean, answer text)),
 mine AS MATERIALIZED (

@@ -4,6 +4,6 @@
 -- Returns: one row (id, created_at, which is its run_after too); both NULL when the key is held
 -- Locks:   none but the unique index's entry; after the commit, with somebody idle, the notification lock
 -- Index:   jobqueue_job_dedupe
--- The same as insert_due_job and wake_queue, in one round trip (procedure: migrations 0004 and 0009).
+-- The same as insert_due_job and wake_queue, in one round trip (procedure: migrations 0004, 0009 and 0011).
 CALL jobqueue_enqueue_due(%(job_type)s, %(queue)s, %(priority)s, %(payload)s, %(payload_bytes)s, %(dedupe_key)s, %(owner)s,
                           %(max_attempts)s, %(channel)s, %(task_backend)s, NULL, NULL)

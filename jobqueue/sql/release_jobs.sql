@@ -3,7 +3,8 @@
 --          costs numeric[], cost_lines text (JSON array of job id, component, unit, amount)
 -- Returns: (id, status) of each released job; what is missing is no longer ours
 -- Locks:   those rows, in id order
--- By id, status + 0: a planner that believes a status rare would walk that status's whole partial index instead.
+-- By id, status + 0: a planner that believes a status rare would walk that status's whole partial index instead. LATERAL:
+-- joined, a planner that believes no row is this worker's would compare each running row with each given one.
 -- Index:   primary key
 WITH given AS (
     SELECT * FROM unnest(%(ids)s::bigint[], %(epochs)s::bigint[], %(delays)s::float8[], %(unknowns)s::bool[],
@@ -11,10 +12,12 @@ WITH given AS (
                   AS given (id, lease_epoch, delay_seconds, unknown, cost)),
 held AS MATERIALIZED (
     SELECT given.*
-      FROM given JOIN jobqueue_job AS job ON job.id = given.id
-     WHERE job.status + 0 = 2 /* RUNNING */ AND job.worker_id = %(worker_id)s AND job.lease_epoch = given.lease_epoch
-     ORDER BY job.id
-       FOR NO KEY UPDATE OF job),
+      FROM (SELECT * FROM given ORDER BY given.id) AS given
+     CROSS JOIN LATERAL (
+           SELECT FROM jobqueue_job AS job
+            WHERE job.id = given.id
+              AND job.status + 0 = 2 /* RUNNING */ AND job.worker_id = %(worker_id)s AND job.lease_epoch = given.lease_epoch
+              FOR NO KEY UPDATE) AS job),
 released AS (
     UPDATE jobqueue_job AS job
        SET status = CASE WHEN job.cancel_requested_at IS NOT NULL THEN 7 /* CANCELLED */

@@ -3,7 +3,8 @@
 --          peak_memory bigint[], costs numeric[], cost_lines text (JSON array of job id, component, unit, amount)
 -- Returns: (id) of each finished job; what is missing is no longer ours
 -- Locks:   those rows, in id order (an unordered settle deadlocks with renewals and bulk actions)
--- By id, status + 0: a planner that believes a status rare would walk that status's whole partial index instead.
+-- By id, status + 0: a planner that believes a status rare would walk that status's whole partial index instead. LATERAL:
+-- joined, a planner that believes no row is this worker's would compare each running row with each given one.
 -- Index:   primary key
 -- Buckets of waits and runs: jobqueue/histograms.py has the formula; one entry a job, which fold_stats counts.
 WITH given AS (
@@ -11,11 +12,13 @@ WITH given AS (
                          %(cpu_seconds)s::float8[], %(peak_memory)s::bigint[], %(costs)s::numeric[])
                   AS given (id, lease_epoch, result, run_seconds, cpu_seconds, peak_memory, cost)),
 held AS MATERIALIZED (
-    SELECT job.id, given.result, given.run_seconds, given.cpu_seconds, given.peak_memory, given.cost
-      FROM given JOIN jobqueue_job AS job ON job.id = given.id
-     WHERE job.status + 0 = 2 /* RUNNING */ AND job.worker_id = %(worker_id)s AND job.lease_epoch = given.lease_epoch
-     ORDER BY job.id
-       FOR NO KEY UPDATE OF job),
+    SELECT given.*
+      FROM (SELECT * FROM given ORDER BY given.id) AS given
+     CROSS JOIN LATERAL (
+           SELECT FROM jobqueue_job AS job
+            WHERE job.id = given.id
+              AND job.status + 0 = 2 /* RUNNING */ AND job.worker_id = %(worker_id)s AND job.lease_epoch = given.lease_epoch
+              FOR NO KEY UPDATE) AS job),
 settled AS (
     UPDATE jobqueue_job AS job
        SET status = 3 /* DONE */, outcome = 1 /* done */, result = held.result::jsonb, finished_at = statement_timestamp(),

@@ -5,7 +5,8 @@
 --          peak_memory, cost, limit_hit), cost_lines text (JSON array of job id, component, unit, amount)
 -- Returns: (id, status) of each ended job; what is missing is no longer ours
 -- Locks:   those rows, in id order
--- By id, status + 0: a planner that believes a status rare would walk that status's whole partial index instead.
+-- By id, status + 0: a planner that believes a status rare would walk that status's whole partial index instead. LATERAL:
+-- joined, a planner that believes no row is this worker's would compare each running row with each given one.
 -- Index:   primary key
 -- Buckets of waits and runs: jobqueue/histograms.py has the formula; one entry a job, which fold_stats counts.
 -- What was refused unstarted has no run, and what is to be tried again no wait: its run_after is that of the retry.
@@ -24,10 +25,12 @@ held AS MATERIALIZED (
                 WHEN job.attempts >= job.max_attempts THEN 4 /* DEAD */
                 WHEN given.step = 'interrupt' THEN 1 /* PENDING */
                 ELSE 5 /* SCHEDULED */ END::smallint AS next_status
-      FROM given JOIN jobqueue_job AS job ON job.id = given.id
-     WHERE job.status + 0 = 2 /* RUNNING */ AND job.worker_id = %(worker_id)s AND job.lease_epoch = given.lease_epoch
-     ORDER BY job.id
-       FOR NO KEY UPDATE OF job),
+      FROM (SELECT * FROM given ORDER BY given.id) AS given
+     CROSS JOIN LATERAL (
+           SELECT job.attempts, job.max_attempts, job.interruptions, job.cancel_requested_at FROM jobqueue_job AS job
+            WHERE job.id = given.id
+              AND job.status + 0 = 2 /* RUNNING */ AND job.worker_id = %(worker_id)s AND job.lease_epoch = given.lease_epoch
+              FOR NO KEY UPDATE) AS job),
 ended AS (
     UPDATE jobqueue_job AS job
        SET status = held.next_status, outcome = held.outcome,

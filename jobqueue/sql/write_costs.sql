@@ -2,15 +2,17 @@
 -- Params:  worker_id text, ids bigint[], epochs bigint[], costs text[] (JSON array of [component, unit, amount as text])
 -- Returns: (id) of each written
 -- Locks:   those rows, stepping over locked ones
--- By id, status + 0: a planner that believes a status rare would walk that status's whole partial index instead.
+-- By id, status + 0: a planner that believes a status rare would walk that status's whole partial index instead. LATERAL:
+-- joined, a planner that believes no row is this worker's would compare each running row with each given one.
 -- Index:   primary key; the update is HOT (it writes no indexed column)
 WITH held AS MATERIALIZED (
-    SELECT job.id, given.costs
+    SELECT given.id, given.costs
       FROM unnest(%(ids)s::bigint[], %(epochs)s::bigint[], %(costs)s::text[]) AS given (id, lease_epoch, costs)
-      JOIN jobqueue_job AS job ON job.id = given.id
-     WHERE job.status + 0 = 2 /* RUNNING */ AND job.worker_id = %(worker_id)s AND job.lease_epoch = given.lease_epoch
-     ORDER BY job.id
-       FOR NO KEY UPDATE OF job SKIP LOCKED)
+     CROSS JOIN LATERAL (
+           SELECT FROM jobqueue_job AS job
+            WHERE job.id = given.id
+              AND job.status + 0 = 2 /* RUNNING */ AND job.worker_id = %(worker_id)s AND job.lease_epoch = given.lease_epoch
+              FOR NO KEY UPDATE SKIP LOCKED) AS job)
 UPDATE jobqueue_job AS job
    SET open_costs = held.costs::jsonb, updated_at = statement_timestamp()
   FROM held

@@ -46,7 +46,7 @@ logger = logging.getLogger("jobqueue.worker")
 BUSY_PAUSE_SECONDS = 0.005
 FAILED_PAUSE_SECONDS = 0.5
 SHORT_SECONDS = 0.1
-MOST_UNSETTLED = 1_000  # a settle that cannot keep up must hold the claims back
+MOST_UNSETTLED = 2_000  # a settle that cannot keep up must hold the claims back
 MARK_SECONDS, BUSY_SECONDS = 1.0, 0.25
 LONGEST_FINGERPRINT_BYTES = 255
 UNSURE = -1  # no number of connects
@@ -111,7 +111,7 @@ class Dispatch:
         self._short: set[str] = set()  # queues that had less than was asked for
         self._short_since = 0.0
         self._busy_since: float | None = None  # since when every claim has found something
-        self._connects = 0
+        self._connects = self._marked_on = 0
         self._quietly = Quietly(logger)
         self._hinted = self._full = self._own_was_last = False
 
@@ -337,7 +337,9 @@ class Dispatch:
         if self._hinted:  # while that claim was under way: it may have looked too early
             self._next_at = 0.0
             return
-        if not self._idle and not self.closed and self.hears():
+        # A server that crashed, or another one after a failover, may know nothing of the mark.
+        unmarked = not self._idle or self._marked_on != self._thread.session.connects
+        if unmarked and not self.closed and self.hears():
             self._set_idle(now, idle=True)
             self._own.wake()
             self._hungry, self._next_at, self._learn_at = True, 0.0, 0.0
@@ -364,7 +366,7 @@ class Dispatch:
         self._idle = False
 
     def _set_idle(self, now: float, *, idle: bool) -> None:
-        self._idle, self._idle_since = idle, now
+        self._idle, self._idle_since, self._marked_on = idle, now, self._thread.session.connects
         self._mark_idle(idle)
 
     def _admit(self, item: Held, hands: HandOut, now: float) -> None:

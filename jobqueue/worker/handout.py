@@ -26,9 +26,12 @@ if TYPE_CHECKING:
     from .settle import Settler
 
 AHEAD_SECONDS = 0.03  # how much work a child is given ahead
-DEEPEST = 200
+DEEPEST = 600
+FIRST_FITTING = 64  # jobs that a slot is thought to have room for, before more were given
+HANDFULS = 10  # in which a slot is given what it may hold
 LONG_SECONDS = 0.05  # a job that has run so long has nothing given behind it
 RECALL_SECONDS = 0.06
+HEAP_SECONDS = 0.15  # as much work as this, by the mean of late, does not wait behind jobs of whatever length
 RELEASE_SECONDS = 0.06
 OWN_CHILD_SECONDS = 5.0  # how long a job that runs alone may wait for a new child
 
@@ -53,6 +56,7 @@ class HandOut:
         self._local: deque[tuple[Held, float]] = deque()  # claimed, not given to a child; and since when
         self._alone: deque[tuple[Held, float]] = deque()  # the same, of those that need a child for themselves
         self.mean_seconds: float | None = None  # of a run, of late
+        self._fitting = FIRST_FITTING  # how many jobs of a slot an inbox holds: large payloads fill it sooner
 
     def add(self, item: Held, now: float) -> None:
         """Take a job that was claimed."""
@@ -82,7 +86,7 @@ class HandOut:
         """How many jobs a slot may hold, from the mean run time of late."""
         if self.mean_seconds is None:
             return 1
-        return max(1, min(DEEPEST, int(AHEAD_SECONDS / max(self.mean_seconds, 1e-6))))
+        return max(1, min(DEEPEST, self._fitting, int(AHEAD_SECONDS / max(self.mean_seconds, 1e-6))))
 
     def learn(self, run_seconds: float) -> None:
         """Take the run time of an ended job into the mean: longer ones weigh more than shorter ones."""
@@ -140,7 +144,50 @@ class HandOut:
         rooms = {key: self._room(child, depth, now) for key, child in self._crew.children.items()}
         self._reserving = self._new_reserving()
         self._alone = self._hand(self._alone, rooms, self._give_own)
-        self._local = self._hand(self._local, rooms, self._give)
+        if self._reserving is None:
+            # No larger than a fair share: that the next ones are as short as the last ones were is a guess.
+            share = -(-len(self._local) // max(1, sum(room > 0 for room in rooms.values())))
+            self._pour(rooms, max(1, min(share, depth // HANDFULS)))
+        else:
+            self._local = self._hand(self._local, rooms, self._give)
+        if self._fitting < DEEPEST and not self._local:
+            self._try_deeper()
+
+    def _try_deeper(self) -> None:
+        """Learn that an inbox holds what was given, where it is as much as was thought to fit."""
+        for child in self._crew.children.values():
+            if len(child.queue) >= self._fitting * child.slots:
+                self._fitting = min(DEEPEST, self._fitting + self._fitting // 4 + 1)
+                return
+
+    def _note_full(self, child: Child) -> None:
+        """Learn how many jobs fit into an inbox, so that no more are claimed: the others would have to go back."""
+        if not child.retiring:
+            self._fitting = max(1, min(self._fitting, len(child.queue) // child.slots))
+
+    def _pour(self, rooms: dict[str, int], handful: int) -> None:
+        """Give what any child may have, a handful at a time, always to the child with most room.
+
+        The kernel wakes a child for its first message; with one each in turn, both would be woken for every job.
+        """
+        items = self._local
+        while items and (key := max(rooms, key=rooms.__getitem__, default=None)) is not None and rooms[key] > 0:
+            child = self._crew.children[key]
+            was_idle = len(child.queue) < child.slots
+            for _ in range(min(handful, rooms[key], len(items))):
+                item, _since = items[0]
+                if item.lost or item.ended:
+                    if item.lost:
+                        self._held.remove(item)
+                elif not child.give(item):
+                    self._note_full(child)
+                    rooms[key] = 0
+                    break
+                else:
+                    rooms[key] -= 1
+                items.popleft()
+            for begun in child.mark_started() if was_idle else ():
+                self._began(begun)
 
     def _new_reserving(self) -> Reserving | None:
         # With several slots a child, no more is claimed than there are slots (Dispatch): none has to be kept free here.
@@ -196,6 +243,7 @@ class HandOut:
 
     def _give_to(self, child: Child, item: Held, rooms: dict[str, int]) -> bool:
         if not child.give(item):
+            self._note_full(child)
             rooms[child.key] = 0
             return False
         rooms[child.key] -= 1
@@ -233,10 +281,22 @@ class HandOut:
 
     def _recall(self, now: float) -> None:
         for child in self._crew.children.values():
-            if child.waiting() and any(
+            waiting = child.waiting()
+            if not waiting:
+                child.heaped_at = None
+            elif self._is_heap(child, waiting, now) or any(
                 held.started is not None and now - held.started > RECALL_SECONDS for held in child.running()
             ):
+                child.heaped_at = None
                 self.put_back(child.recall())
+
+    def _is_heap(self, child: Child, waiting: int, now: float) -> bool:
+        """Tell whether far more work waits than was meant to: none of it long, but longer than what came before it."""
+        if waiting * (self.mean_seconds or 0) <= HEAP_SECONDS * child.slots:
+            child.heaped_at = None
+        elif child.heaped_at is None:
+            child.heaped_at = now  # a single run that was held up may be the reason: the next ones tell
+        return child.heaped_at is not None and now - child.heaped_at > RECALL_SECONDS
 
     def _release_stale(self, now: float) -> None:
         """Give back to the database what no child of this worker can begin soon."""

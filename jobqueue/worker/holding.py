@@ -51,11 +51,7 @@ class Held:
 
     def __init__(self, job: ClaimedJob, lease_end: float) -> None:
         self.job, self.lease_end = job, lease_end
-
-    @property
-    def fence(self) -> tuple[int, int]:
-        """(id, lease_epoch)."""
-        return self.job.id, self.job.lease_epoch
+        self.fence: tuple[int, int] = job[:2]  # (id, lease_epoch)
 
     def run_seconds(self) -> float:
         """Return how long the handler has been running, 0 before."""

@@ -55,6 +55,7 @@ class Monitor:
         database = connections.settings[worker.options.alias].setdefault("OPTIONS", {})
         database.setdefault("connect_timeout", CONNECT_SECONDS)
         database.setdefault("application_name", f"jobqueue monitor {worker.options.worker_id}"[:63])
+        database.pop("pool", None)  # which would keep what a scrape has opened
         self._worker, self._started = worker, time.monotonic()
         self._readers = threading.BoundedSemaphore(MOST_READERS)
         try:

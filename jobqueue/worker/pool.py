@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import itertools
 import time
 from collections.abc import Iterator
@@ -10,8 +11,7 @@ from dataclasses import dataclass, field
 
 from jobqueue.children.launcher import Channels, Launcher
 from jobqueue.children.processes import private_bytes
-from jobqueue.children.protocol import Notice, Reader, Report, Work, send_message, take_back
-from jobqueue.managers.rows import ClaimedJob
+from jobqueue.children.protocol import Notice, Reader, Report, Work, send_job, send_message, take_back
 
 from .holding import Held
 
@@ -34,6 +34,7 @@ class Child:
     closed: bool = False
     size: tuple[float, int] = (0.0, 0)  # its resident memory, and when that was looked at: for the price list only
     killed_at: float | None = None  # monotonic: when the zygote was told to kill it
+    heaped_at: float | None = None  # monotonic: since when more work waits in its inbox than should
     alone: Held | None = None
     awaiting: int = 0  # of the queue: have ended and wait for their verdict, or are being told of
     notices: int = 0  # signals that it has still to send
@@ -67,12 +68,22 @@ class Child:
 
     def give(self, item: Held) -> bool:
         """Put a job into its inbox. Returns False when that is full."""
+        job = item.job
         try:
-            send_message(self.channels.inbox, work_for(item.job))
+            send_job(
+                self.channels.inbox,
+                *(job.id, job.lease_epoch, job.job_type, job.queue, job.attempts, job.max_attempts),
+                *(job.payload_bytes, job.payload, job.trace_context),
+            )
         except BlockingIOError:
             return False
         except (BrokenPipeError, ConnectionResetError):
             self.retiring = True  # its death is on the way as an event
+            return False
+        except OSError as error:
+            # Payloads on the way as files are limited for each user. A fuller inbox is as good a reason to wait.
+            if error.errno != errno.ETOOMANYREFS:
+                raise
             return False
         item.child = self.key
         self.queue[item.fence] = item
@@ -110,13 +121,14 @@ class Child:
                 if len(data) < READ_BYTES:
                     return
 
-    def finished(self, fence: tuple[int, int]) -> None:
-        """Note that a job ended."""
+    def finished(self, fence: tuple[int, int]) -> Held | None:
+        """Note that a job ended; returns it."""
         held = self.queue.pop(fence, None)
         if held is not None:
             self.served += 1
             if self.alone is held:
                 self.alone = None
+        return held
 
     def tell(self, word: str, fence: tuple[int, int], value: str | int) -> None:
         """Send a word on its control socket: 'stop' with the reason, or 'verdict' with the status."""
@@ -132,14 +144,6 @@ class Child:
     def too_fat_for(self, memory_bytes: int) -> bool:
         """Tell whether its idle size leaves a job with this memory limit less than half of it."""
         return self.served > 0 and self.pid is not None and private_bytes(self.pid) > memory_bytes / 2
-
-
-def work_for(job: ClaimedJob) -> Work:
-    """Return what a child needs of a claimed row."""
-    return Work(
-        *(job.id, job.lease_epoch, job.job_type, job.queue, job.attempts, job.max_attempts),
-        *(job.payload_bytes, job.payload, job.trace_context),
-    )
 
 
 class Crew:

@@ -43,6 +43,7 @@ class Reports:
         self.stops: Stops
         self.telemetry = Telemetry()
         self.learn: Callable[[Policy], None] = lambda _: None
+        self._tells_all = logger.isEnabledFor(logging.DEBUG)
         self.receivers: set[str] = set()  # signals that somebody listens to
         self._notices: deque[Notice] = deque()  # signals of killed children, for a living one to send
         self.ended = 0
@@ -91,10 +92,13 @@ class Reports:
         fence = (report.id, report.lease_epoch)
         if report.waits:
             child.awaiting += 1
+            ran = child.queue.get(fence)
         else:
-            child.finished(fence)
+            ran = child.finished(fence)
         self.ended += 1
         held = self._held.get(*fence)
+        if held is not ran:  # the server lost a claim in a crash, and this worker's next one has the same epoch
+            held = None
         if held is None or held.lost or report.kind == "X":
             if held is not None:
                 self._held.give_up(held)
@@ -162,6 +166,8 @@ class Reports:
 
     def verdict(self, held: Held, end: End, status: int | None) -> None:
         """Answer the child that waits, send the signals of a killed one, and log what did not end well."""
+        if status is not None and held.waits is None and type(end) is Done and not self._tells_all:
+            return  # of most jobs there is nothing to tell
         if status is None and not held.lost and self._may_log():
             logger.warning(
                 "lost lease job_id=%s lease_epoch=%s: its end was refused and nothing of it is stored", *held.fence
@@ -177,7 +183,7 @@ class Reports:
                 *(held.job.id, held.job.job_type, held.job.queue, held.job.attempts),
                 *(Outcome(end.outcome).name.lower(), Status(status).name, end.error_class),
             )
-        elif logger.isEnabledFor(logging.DEBUG):
+        elif self._tells_all:
             logger.debug("job settled job_id=%s type=%.63s status=%s", held.job.id, held.job.job_type, status)
 
     def _send_for_killed(self, held: Held, end: Ending, status: int) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from django.db import DataError
@@ -23,11 +23,13 @@ from .holding import Held, HeldJobs, boottime
 
 if TYPE_CHECKING:
     from .threads import DatabaseThread
+    from .verdicts import Verdicts
 
 logger = logging.getLogger("jobqueue.worker")
 
 End = Done | Ending | Release
-FULL = 200
+FULL = 500
+MOST_BYTES = 16 * 1024 * 1024  # of results in one statement: the server takes no message of a gigabyte
 LINGER_SECONDS = 0.005
 AGAIN_SECONDS = 0.5
 LOCKED_SECONDS = 0.25
@@ -50,9 +52,10 @@ class Settler:
         held: HeldJobs,
         *,
         worker_id: str,
-        verdict: Callable[[Held, End, int | None], None],
+        verdicts: Verdicts,
     ) -> None:
-        self._thread, self._held, self._worker_id, self._verdict = thread, held, worker_id, verdict
+        self._thread, self._held, self._worker_id = thread, held, worker_id
+        self._verdict, self._settled = verdicts.verdict, verdicts.settled
         self._waiting: list[tuple[Held, End]] = []
         self._locked: list[tuple[Held, End]] = []  # their rows are locked by others: apart, so that they hold up nobody
         self._since = self._not_before = self._locked_at = 0.0
@@ -89,12 +92,23 @@ class Settler:
         now = time.monotonic()
         due = nothing_runs or len(self._waiting) >= FULL or now - self._since >= LINGER_SECONDS
         if self._waiting and now >= self._not_before and due:
-            batch, self._waiting = self._waiting[: 2 * FULL], self._waiting[2 * FULL :]
+            count = self._batch_size()
+            batch, self._waiting = self._waiting[:count], self._waiting[count:]
             self._since = now
             self._submit(batch)
         elif self._locked and now >= self._locked_at:
             self._locked_at = now + LOCKED_SECONDS
             self._submit([self._locked.pop(0)])
+
+    def _batch_size(self) -> int:
+        """Return how many of those that wait go into one batch: one at least."""
+        size = 0
+        for number, (_, end) in enumerate(self._waiting[: 2 * FULL]):
+            if type(end) is Done:
+                size += len(end.result)
+                if size > MOST_BYTES:
+                    return max(1, number)
+        return 2 * FULL
 
     def _submit(self, batch: list[tuple[Held, End]]) -> None:
         self._thread.submit(
@@ -188,6 +202,7 @@ class Settler:
         if result is None:
             self._waiting = self._kept(batch, error) + self._waiting
             self._not_before = time.monotonic() + AGAIN_SECONDS
+            self._settled()
             return
         answered = [pair for pair in batch if pair[1].id not in result.locked]
         self._held.remove(*[held for held, _ in answered])
@@ -196,6 +211,7 @@ class Settler:
         if result.locked:
             self._locked += self._kept([pair for pair in batch if pair[1].id in result.locked], "row locked or refused")
             self._locked_at = time.monotonic() + LOCKED_SECONDS
+        self._settled()
 
     def _kept(self, batch: Sequence[tuple[Held, End]], error: object) -> list[tuple[Held, End]]:
         """Return what is worth another try; the others' leases are over, and another worker's run decides."""

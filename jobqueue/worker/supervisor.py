@@ -18,7 +18,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from types import FrameType
 from typing import TYPE_CHECKING
@@ -27,20 +27,15 @@ from jobqueue import tracing
 from jobqueue.children.launcher import Launcher
 from jobqueue.children.processes import trim_memory
 from jobqueue.conf import get_settings
-from jobqueue.internal import INTERNAL_QUEUE
 from jobqueue.listener import Listener
 from jobqueue.maintenance.loop import Maintenance
-from jobqueue.managers import Ending, Release, Renewal
 from jobqueue.managers.rows import Run
-from jobqueue.managers.sessions import Session
-from jobqueue.outcomes import LIMIT_OUTCOMES, Outcome
+from jobqueue.managers.sessions import BY_KEY, Session
 from jobqueue.registry import from_policies, registry
 from jobqueue.signals import worker_started, worker_stopped
-from jobqueue.states import Status
 
 from .births import Births
 from .dispatch import Dispatch
-from .endings import new_ending
 from .holding import Held, HeldJobs
 from .lease import Heartbeat
 from .options import WorkerOptions
@@ -49,10 +44,11 @@ from .own import Hands, OwnSlot
 from .pool import Child, Pool
 from .registration import Registration, check_job_types, home_queues
 from .reports import Reports
-from .settle import End, Settler
+from .settle import Settler
 from .shutdown import GRACEFUL, Shutdown
 from .stops import Stops
 from .threads import DatabaseThread, Inbox, LineBudget
+from .verdicts import Verdicts
 
 if TYPE_CHECKING:
     from .monitor import Monitor
@@ -65,6 +61,7 @@ WATCH_SECONDS = 1.0
 STALL_SECONDS = 1.0
 END_SECONDS = 0.5
 TRIM_SECONDS = 2.0
+GARBAGE_OBJECTS = 50_000  # Python's own 700 cost a tenth of the supervisor's time
 LOG_LINES_A_SECOND = 45  # with the worker's own lines at most 50
 
 
@@ -89,11 +86,13 @@ class Supervisor:
         self.launcher = Launcher(options.worker_id, patience=patience.total_seconds())
         self.pool = Pool(self.launcher, processes=options.processes, threads=options.threads)
         self.registration = Registration(options, self.pool.slots, self.plan.registered(), lambda: len(self.held))
-        self.claimer = DatabaseThread("dispatch", self._session("dispatch"), self.inbox)
-        self.settling = DatabaseThread("settle", self._session("settle"), self.inbox)
+        commit = {"synchronous_commit": "off"} if self.settings.ASYNC_CLAIMS else {}
+        self.claimer = DatabaseThread("dispatch", self._session("dispatch", options=BY_KEY | commit), self.inbox)
+        self.settling = DatabaseThread("settle", self._session("settle", options=BY_KEY), self.inbox)
         self.reports = Reports(self.pool, self.held, limit=LineBudget(LOG_LINES_A_SECOND))
         self.stops = Stops(self.pool, self.held, self.settings)
-        self.settler = Settler(self.settling, self.held, worker_id=options.worker_id, verdict=self._verdict)
+        self.verdicts = Verdicts(self)
+        self.settler = Settler(self.settling, self.held, worker_id=options.worker_id, verdicts=self.verdicts)
         self.hands = Hands.make(self.pool, self.held, self.settler, began=self._began, reserved=self.plan.reserved)
         self.own = OwnSlot(self.pool, self.hands.own, options)
         self.dispatch = self._make_dispatch()
@@ -101,18 +100,7 @@ class Supervisor:
         self.reports.settler, self.reports.hands, self.reports.stops = self.settler, self.hands, self.stops
         self.stops.put_back = self.hands.put_back
         self.orders = Orders(self)
-        heartbeat_timeout = max(timedelta(seconds=0.5), options.lease / 6 - timedelta(milliseconds=100))
-        self.heartbeat = Heartbeat(
-            self._session("lease", heartbeat_timeout),
-            self.held,
-            self.inbox,
-            worker_id=options.worker_id,
-            lease=options.lease,
-            beat=self.registration.beat,
-            leave=self.registration.leave,
-            heard=self._heard,
-            mailbox=self.orders.mailbox,
-        )
+        self.heartbeat = self._make_heartbeat()
         self.listener: Listener | None = None
         self.maintenance: Maintenance | None = None
         self.shutdown, self.births = Shutdown(self), Births(self)
@@ -137,12 +125,28 @@ class Supervisor:
             mark_idle=self._mark_idle,
         )
 
+    def _make_heartbeat(self) -> Heartbeat:
+        timeout = max(timedelta(seconds=0.5), self.options.lease / 6 - timedelta(milliseconds=100))
+        return Heartbeat(
+            self._session("lease", timeout, options=BY_KEY),
+            self.held,
+            self.inbox,
+            worker_id=self.options.worker_id,
+            lease=self.options.lease,
+            beat=self.registration.beat,
+            leave=self.registration.leave,
+            heard=self.verdicts.heard,
+            mailbox=self.orders.mailbox,
+        )
+
     def _began(self, held: Held) -> None:
         self.stops.began(held, time.monotonic())
 
-    def _session(self, role: str, timeout: timedelta | None = None) -> Session:
-        name = f"jobqueue {role} {self.options.worker_id}"
-        return Session(self.options.alias, name, timeout=timeout or self.settings.statement_timeout, wake=self._ending)
+    def _session(
+        self, role: str, timeout: timedelta | None = None, *, options: Mapping[str, str] | None = None
+    ) -> Session:
+        name, timeout = f"jobqueue {role} {self.options.worker_id}", timeout or self.settings.statement_timeout
+        return Session(self.options.alias, name, timeout=timeout, wake=self._ending, options=options)
 
     # -- life -----------------------------------------------------------------------------------------------------
 
@@ -193,6 +197,8 @@ class Supervisor:
             self.options.lease,
         )
         gc.collect()
+        gc.freeze()
+        gc.set_threshold(GARBAGE_OBJECTS)  # what comes and goes by the thousand a second here has no cycles
         trim_memory()
         return True
 
@@ -323,32 +329,6 @@ class Supervisor:
             self.inbox.put(lambda: self.dispatch.wake([queue] if queue else ()))
             if self.maintenance is not None:
                 self.maintenance.look_now()
-
-    def _heard(self, renewals: list[Renewal]) -> None:
-        """Take what a renewal said: leases lost, cancels requested."""
-        for renewal in renewals:
-            held = next((item for item in self.held.all() if item.job.id == renewal.id), None)
-            if held is None or held.ended:
-                continue
-            if renewal.verdict == "lost":
-                self.stops.lose(held)
-            elif renewal.cancel and not self.stops.cancel(held):
-                self.settler.add(held, self._cancelled(held))
-
-    def _cancelled(self, held: Held) -> Ending:
-        ending = new_ending(held, Outcome.CANCELLED, "cancel")
-        ending.error_text = "cancelled before its handler began"
-        return ending
-
-    def _verdict(self, held: Held, end: End, status: int | None) -> None:
-        self.reports.verdict(held, end, status)
-        if isinstance(end, Release) and held.started is None and not held.own:  # those were never counted
-            self.dispatch.refund()
-        if self.options.drain:
-            self.dispatch.look_again()
-        elif isinstance(end, Ending) and (status in (Status.PENDING, Status.DEAD) or end.outcome in LIMIT_OUTCOMES):
-            # The job itself, or the notice of it, is due, and nobody else was told.
-            self.dispatch.wake([held.job.queue, INTERNAL_QUEUE])
 
     def _mark_idle(self, idle: bool) -> None:
         now = time.monotonic()

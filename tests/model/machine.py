@@ -61,8 +61,8 @@ class JobMachine(WorkerRules):
 
         def real() -> tuple[dict[int, int], set[int]]:
             thread: Any = SimpleNamespace(session=SimpleNamespace(run=Job.objects.run_sql))
-            held: Any = SimpleNamespace()
-            settler = Settler(thread, held, worker_id=worker, verdict=lambda *_: None)
+            held: Any = SimpleNamespace(verdict=None, settled=None)
+            settler = Settler(thread, held, worker_id=worker, verdicts=held)
             pairs: Any = [
                 (SimpleNamespace(fence=(fence.id, fence.lease_epoch)), deepcopy(end)) for fence, _, end in items
             ]

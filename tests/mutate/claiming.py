@@ -129,7 +129,7 @@ GUARDS = [
     Guard(
         "renew_leases",
         "status",
-        "WHERE {{job.status + 0 = 2 /* RUNNING */ AND}} job.worker_id",
+        "WHERE job.id = given.id AND {{job.status + 0 = 2 /* RUNNING */ AND}} job.worker_id",
         "storage/test_fences.py::test_a_job_that_is_not_running_is_not_written",
         behind="status again",
         why="the update and the verdict look again",
@@ -137,28 +137,28 @@ GUARDS = [
     Guard(
         "renew_leases",
         "worker",
-        "WHERE job.status + 0 = 2 /* RUNNING */ {{AND job.worker_id = %(worker_id)s}} AND job.lease_epoch = "
-        "given.lease_epoch",
+        "WHERE job.id = given.id AND job.status + 0 = 2 /* RUNNING */ {{AND job.worker_id = %(worker_id)s}} AND "
+        "job.lease_epoch = given.lease_epoch",
         "storage/test_fences.py::test_a_stale_fence_changes_nothing",
     ),
     Guard(
         "renew_leases",
         "epoch",
-        "WHERE job.status + 0 = 2 /* RUNNING */ AND job.worker_id = %(worker_id)s {{AND job.lease_epoch = "
-        "given.lease_epoch}}",
+        "WHERE job.id = given.id AND job.status + 0 = 2 /* RUNNING */ AND job.worker_id = %(worker_id)s {{AND "
+        "job.lease_epoch = given.lease_epoch}}",
         "storage/test_fences.py::test_a_stale_fence_changes_nothing",
     ),
     Guard("renew_leases", "no key", "FOR {{NO KEY }}UPDATE", NO_WAIT),
     Guard(
         "renew_leases",
         "skip locked",
-        "OF job {{SKIP LOCKED}}",
+        "NO KEY UPDATE {{SKIP LOCKED}}",
         "races/test_lock_step.py::test_renew_says_locked_while_the_row_is_held_and_lost_once_it_is_reaped",
     ),
     Guard(
         "renew_leases",
         "lock",
-        "{{FOR NO KEY UPDATE OF job SKIP LOCKED}}",
+        "{{FOR NO KEY UPDATE SKIP LOCKED}}",
         "races/test_lock_step.py::test_renew_says_locked_while_the_row_is_held_and_lost_once_it_is_reaped",
     ),
     Guard(
@@ -180,19 +180,19 @@ GUARDS = [
     Guard(
         "renew_leases",
         "verdict status",
-        "ON job.id = given.id {{AND job.status + 0 = 2 /* RUNNING */}}",
+        "WHERE given.id = job.id {{AND job.status + 0 = 2 /* RUNNING */}}",
         "storage/test_fences.py::test_a_job_that_is_not_running_is_not_written",
     ),
     Guard(
         "renew_leases",
         "verdict worker",
-        "ON job.id = given.id AND job.status + 0 = 2 /* RUNNING */ {{AND job.worker_id = %(worker_id)s}}",
+        "WHERE given.id = job.id AND job.status + 0 = 2 /* RUNNING */ {{AND job.worker_id = %(worker_id)s}}",
         "storage/test_fences.py::test_a_stale_fence_changes_nothing",
     ),
     Guard(
         "renew_leases",
         "verdict epoch",
-        "ON job.id = given.id AND job.status + 0 = 2 /* RUNNING */ AND job.worker_id = %(worker_id)s {{AND "
+        "WHERE given.id = job.id AND job.status + 0 = 2 /* RUNNING */ AND job.worker_id = %(worker_id)s {{AND "
         "job.lease_epoch = given.lease_epoch}}",
         "storage/test_fences.py::test_a_stale_fence_changes_nothing",
     ),
@@ -205,7 +205,7 @@ GUARDS = [
     Guard(
         "write_progress",
         "status",
-        "WHERE {{job.status + 0 = 2 /* RUNNING */ AND}} job.worker_id",
+        "WHERE job.id = given.id AND {{job.status + 0 = 2 /* RUNNING */ AND}} job.worker_id",
         "storage/test_fences.py::test_a_job_that_is_not_running_is_not_written",
         behind="status again",
         why="the update looks again",
@@ -226,13 +226,13 @@ GUARDS = [
     Guard(
         "write_progress",
         "skip locked",
-        "OF job {{SKIP LOCKED}}",
+        "NO KEY UPDATE {{SKIP LOCKED}}",
         "races/test_claims.py::test_progress_of_a_locked_job_is_left_for_the_next_time",
     ),
     Guard(
         "write_progress",
         "lock",
-        "{{FOR NO KEY UPDATE OF job SKIP LOCKED}}",
+        "{{FOR NO KEY UPDATE SKIP LOCKED}}",
         "races/test_claims.py::test_progress_of_a_locked_job_is_left_for_the_next_time",
     ),
     Guard(
@@ -254,7 +254,7 @@ GUARDS = [
     Guard(
         "write_costs",
         "status",
-        "WHERE {{job.status + 0 = 2 /* RUNNING */ AND}} job.worker_id",
+        "WHERE job.id = given.id AND {{job.status + 0 = 2 /* RUNNING */ AND}} job.worker_id",
         "storage/test_fences.py::test_a_job_that_is_not_running_is_not_written",
         behind="status again",
         why="the update looks again",
@@ -275,13 +275,13 @@ GUARDS = [
     Guard(
         "write_costs",
         "skip locked",
-        "OF job {{SKIP LOCKED}}",
+        "NO KEY UPDATE {{SKIP LOCKED}}",
         "races/test_claims.py::test_costs_of_a_locked_job_are_left_for_the_next_time",
     ),
     Guard(
         "write_costs",
         "lock",
-        "{{FOR NO KEY UPDATE OF job SKIP LOCKED}}",
+        "{{FOR NO KEY UPDATE SKIP LOCKED}}",
         "races/test_claims.py::test_costs_of_a_locked_job_are_left_for_the_next_time",
     ),
     Guard(

@@ -16,7 +16,7 @@ from .words import (
 )
 
 GUARDS = [
-    Guard("release_jobs", "status", "WHERE {{job.status + 0 = 2 /* RUNNING */ AND}} job.worker_id", REFUSED),
+    Guard("release_jobs", "status", "= given.id AND {{job.status + 0 = 2 /* RUNNING */ AND}} job.worker_id", REFUSED),
     Guard(
         "release_jobs",
         "worker",
@@ -29,9 +29,9 @@ GUARDS = [
         "{{AND job.lease_epoch = given.lease_epoch}}",
         "storage/test_fences.py::test_a_stale_fence_changes_nothing",
     ),
-    Guard("release_jobs", "lock order", "{{ORDER BY job.id}}", IN_ORDER),
+    Guard("release_jobs", "lock order", "{{ORDER BY given.id}}", IN_ORDER),
     Guard("release_jobs", "no key", "FOR {{NO KEY }}UPDATE", NO_WAIT),
-    Guard("release_jobs", "lock", "{{FOR NO KEY UPDATE OF job}}", IN_ORDER),
+    Guard("release_jobs", "lock", "{{FOR NO KEY UPDATE}}", IN_ORDER),
     Guard("release_jobs", "fence", "{{MATERIALIZED}}", IN_ORDER, behind="lock", why=NEVER_INLINED),
     Guard(
         "release_jobs",

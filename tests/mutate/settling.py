@@ -14,12 +14,12 @@ SETTLING = "storage/test_settling.py"
 def of_batch(statement: str) -> list[Guard]:
     """Return the guards that both settles of batches have."""
     return [
-        Guard(statement, "status", "WHERE {{job.status + 0 = 2 /* RUNNING */ AND}} job.worker_id", REFUSED),
+        Guard(statement, "status", "= given.id AND {{job.status + 0 = 2 /* RUNNING */ AND}} job.worker_id", REFUSED),
         Guard(statement, "worker", "{{AND job.worker_id = %(worker_id)s}}", FENCES),
         Guard(statement, "epoch", "{{AND job.lease_epoch = given.lease_epoch}}", FENCES),
-        Guard(statement, "lock order", "{{ORDER BY job.id}}", IN_ORDER),
+        Guard(statement, "lock order", "{{ORDER BY given.id}}", IN_ORDER),
         Guard(statement, "no key", "FOR {{NO KEY }}UPDATE", NO_WAIT),
-        Guard(statement, "lock", "{{FOR NO KEY UPDATE OF job}}", IN_ORDER),
+        Guard(statement, "lock", "{{FOR NO KEY UPDATE}}", IN_ORDER),
         Guard(statement, "fence", "{{MATERIALIZED}}", IN_ORDER, behind="lock", why=NEVER_INLINED),
         Guard(
             statement,

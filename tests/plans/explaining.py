@@ -1,13 +1,17 @@
 """The plan that the server really ran for a statement, prepared as a worker prepares it."""
 
 import json
+import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
 import psycopg
 from django.db import connection, transaction
+
+from jobqueue import sql
 
 Kind = Literal["custom", "generic"]
 
@@ -91,7 +95,18 @@ def explain(kind: Kind, statement: str, params: Mapping[str, Any]) -> Plan:
     assert row is not None
     plan = row[0] if isinstance(row[0], list) else json.loads(row[0])
     first, *others = flat(plan[0]["Plan"])
-    return Plan([first | {"Execution Time": plan[0]["Execution Time"]}, *others])
+    found = Plan([first | {"Execution Time": plan[0]["Execution Time"]}, *others])
+    if kept := os.environ.get("JOBQUEUE_KEEP_PLANS"):
+        keep(Path(kept), statement, found)
+    return found
+
+
+def keep(file: Path, statement: str, plan: Plan) -> None:
+    """Add the indexes that a statement of the package was seen to use to a file, a line of JSON each: docs/sql.md."""
+    name = next((name for name in dir(sql) if getattr(sql, name) == statement), "")
+    if name:
+        with file.open("a", encoding="utf-8") as lines:
+            lines.write(json.dumps([name.lower(), sorted(plan.indexes)]) + "\n")
 
 
 def planned(

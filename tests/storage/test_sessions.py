@@ -9,6 +9,7 @@ from typing import Any
 import psycopg
 import pytest
 from django.db import DatabaseError, IntegrityError, OperationalError, connections, transaction
+from django.db.backends.signals import connection_created
 
 from jobqueue.managers import sessions
 from jobqueue.managers.sessions import Session
@@ -45,6 +46,26 @@ def test_it_is_a_connection_of_its_own_named_by_role(session: Session) -> None:
 
     assert value(session, "SELECT pg_backend_pid()") != django_pid
     assert value(session, "SHOW application_name") == "jobqueue test"
+
+
+def test_receivers_that_ask_by_the_alias_ask_on_it(session: Session) -> None:
+    """Case C70: django.contrib.postgres does, and would leave this thread with a second connection for good."""
+    seen: list[int] = []
+
+    def ask(connection: Any, **_: Any) -> None:
+        with connections[connection.alias].cursor() as cursor:
+            cursor.execute("SELECT pg_backend_pid()")
+            seen.append(cursor.fetchone()[0])
+
+    own = connections["default"]
+    connection_created.connect(ask)
+    try:
+        mine = value(session, "SELECT pg_backend_pid()")
+    finally:
+        connection_created.disconnect(ask)
+
+    assert seen == [mine]
+    assert connections["default"] is own, "given back to the thread"
 
 
 def test_every_statement_is_limited_and_read_committed(session: Session) -> None:
@@ -88,6 +109,24 @@ def test_statements_are_prepared_unless_the_setting_says_no(prepared: bool, sess
     found = session.run("SELECT statement FROM pg_prepared_statements WHERE statement = 'SELECT $1::int'")
 
     assert bool(found) == prepared
+
+
+@pytest.mark.parametrize("scoped", [False, True], ids=["direct", "pooled"])
+def test_settings_of_the_server_hold_for_the_session_alone(scoped: bool) -> None:
+    """`scoped` is what a pooler makes of a session: it says its limits in each transaction."""
+    session = Session("default", "jobqueue test", options={"synchronous_commit": "off", "enable_seqscan": "off"})
+    try:
+        session.connect()
+        session._scoped = scoped
+        if scoped:
+            session.connect().execute("SET synchronous_commit = on")
+
+        assert value(session, "SHOW synchronous_commit") == "off"
+        assert value(session, "SHOW enable_seqscan") == "off"
+        if scoped:
+            assert session.connect().execute("SHOW synchronous_commit").fetchone() == ("on",)
+    finally:
+        session.close()
 
 
 def test_each_run_is_committed_at_once(session: Session) -> None:

@@ -16,6 +16,7 @@ from jobqueue.managers.settling import settle_done, settle_ended, settle_split
 from jobqueue.models import Attempt, Cost, Job, Stat
 from jobqueue.outcomes import Outcome
 from jobqueue.states import Status
+from jobqueue.worker.settle import FULL, STILL_LOCKED
 from tests.factories import ago
 
 pytestmark = pytest.mark.django_db
@@ -260,6 +261,22 @@ def test_a_locked_table_is_not_taken_row_by_row() -> None:
         settle_split(settle, [Done(number, 1) for number in range(1_000)], refuse=lambda job, error: {})
 
     assert len(tries) < 50
+
+
+def test_two_locked_rows_are_not_taken_for_a_locked_table() -> None:
+    """Wherever they are in the largest batch, all others are settled."""
+
+    def settle(batch: Sequence[Done]) -> dict[int, int]:
+        if any(job.id in (330, 700) for job in batch):
+            raise Locked
+        return {job.id: 1 for job in batch}
+
+    settled = settle_split(
+        settle, [Done(number, 1) for number in range(2 * FULL)], refuse=lambda job, error: {job.id: STILL_LOCKED}
+    )
+
+    assert [number for number, status in settled.items() if status == STILL_LOCKED] == [330, 700]
+    assert len(settled) == 2 * FULL
 
 
 def test_a_result_that_cannot_be_stored_is_refused_before_any_sql(

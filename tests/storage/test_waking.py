@@ -1,7 +1,7 @@
 """Waking: who is notified, when, and how often (cases C64, C65, C67)."""
 
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from datetime import timedelta
 from functools import partial
 from typing import Any
@@ -181,6 +181,19 @@ def test_a_bulk_wakes_only_for_the_queues_that_got_something_due(idle: Any, hear
     )
 
     assert heard() == ["now"]
+
+
+@pytest.mark.parametrize("block", [nullcontext, transaction.atomic], ids=["procedure", "hook"])
+def test_only_the_hint_does_not_wait_for_the_disk(idle: Any, heard: Heard, block: Any) -> None:
+    with block():
+        Job.objects.enqueue("probe.ok", queue="mail")
+
+    assert heard() == ["mail"]
+    with connection.cursor() as cursor:
+        cursor.execute("SHOW synchronous_commit")
+        assert cursor.fetchone() == ("on",)
+        cursor.execute(sql.WAKE_QUEUE, {"channel": waking.CHANNEL, "queue": "mail"})
+        assert cursor.fetchone() == ("", "off")
 
 
 def test_a_held_key_wakes_nobody(idle: Any, heard: Heard, make_job: Any) -> None:

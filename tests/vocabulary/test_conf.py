@@ -49,6 +49,7 @@ def texts(*, fatal: bool, **changes: Any) -> list[str]:
         ("NOTIFY", True),
         ("LISTEN_DSN", None),
         ("PREPARED", True),
+        ("ASYNC_CLAIMS", False),
         ("STATEMENT_TIMEOUT", 10),
     ],
 )

@@ -3,13 +3,16 @@
 import contextvars
 import json
 import logging
+import os
+import pty
+import subprocess
 import sys
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from jobqueue.logs import CurrentJob, JobFilter, JSONFormatter, Quietly, current_job
+from jobqueue.logs import CurrentJob, JobFilter, JSONFormatter, Quietly, TerminalFormatter, current_job
 
 JOB = CurrentJob(job_id=7, job_type="documents.index", attempt=2, lease_epoch=5)
 
@@ -195,3 +198,49 @@ def test_a_fault_that_lasts_is_told_less_and_less_often(
     assert told_at(range(0, 125, 5)) == [0, 10, 30, 70]
     assert caplog.messages[-1] == "away error=refused (left out: 7)"
     assert told_at(range(500, 520, 5)) == [500, 510]
+
+
+SPEAK = """
+import logging
+from jobqueue.logs import speak_by_default
+speak_by_default()
+logging.getLogger("jobqueue.worker").warning("lost lease job_id=7")
+"""
+
+
+def said_to_terminal(**environment: str) -> str:
+    ours, theirs = pty.openpty()
+    try:
+        env = {**os.environ, "TERM": "xterm", "NO_COLOR": ""} | environment
+        subprocess.run([sys.executable, "-c", SPEAK], stderr=theirs, env=env, check=True)
+        return os.read(ours, 10_000).decode()
+    finally:
+        os.close(ours)
+        os.close(theirs)
+
+
+def test_lines_are_in_colour_on_a_terminal_unless_somebody_says_no() -> None:
+    assert "\x1b[33mWARNING" in said_to_terminal()
+    for no in ({"NO_COLOR": "1"}, {"TERM": "dumb"}):
+        assert "WARNING jobqueue.worker lost lease job_id=7" in said_to_terminal(**no)
+
+
+def test_lines_are_plain_where_they_are_no_terminal() -> None:
+    done = subprocess.run([sys.executable, "-c", SPEAK], capture_output=True, text=True, check=True)
+
+    assert "\x1b" not in done.stderr
+    assert done.stderr.endswith("WARNING jobqueue.worker lost lease job_id=7\n")
+
+
+def test_a_line_for_a_terminal_names_its_job_once_and_keeps_the_traceback(in_job: None) -> None:
+    plain = TerminalFormatter().format(record())
+    try:
+        raise ValueError("no toner")
+    except ValueError:
+        made = record("failed job_id=7")
+        made.exc_info = sys.exc_info()
+    failed = TerminalFormatter().format(made)
+
+    assert plain.endswith("read %s \x1b[2mjob_id=7\x1b[0m")
+    assert failed.count("job_id=7") == 1
+    assert failed.endswith("ValueError: no toner")

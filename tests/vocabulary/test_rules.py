@@ -100,7 +100,7 @@ def test_some_settings_may_be_none(key: str) -> None:
     assert RULES[key](None) is None
 
 
-@pytest.mark.parametrize("key", ["NOTIFY", "PREPARED"])
+@pytest.mark.parametrize("key", ["NOTIFY", "PREPARED", "ASYNC_CLAIMS"])
 @pytest.mark.parametrize("value", ["False", 0, 1, None])
 def test_a_flag_is_true_or_false_and_no_text(key: str, value: Any) -> None:
     """The text "False" would count as true."""

@@ -19,7 +19,7 @@ from tests.connections import database_conninfo
 from . import processes
 from .effects import Effects
 from .forwarder import Forwarder, forwarder
-from .launching import DOCUMENTED_CODES, RunningWorker
+from .launching import DOCUMENTED_CODES, ROOT, RunningWorker
 from .waiting import until
 
 LEASE_SECONDS = 5
@@ -66,16 +66,17 @@ def workers_below(
     workers: list[RunningWorker] = []
 
     def launch_one(
-        *arguments: str, wait: bool = True, env: dict[str, str] | None = None, **settings: Any
+        *arguments: str, wait: bool = True, env: dict[str, str] | None = None, root: Path = ROOT, **settings: Any
     ) -> RunningWorker:
         mark = f"PROBE_RUN={uuid.uuid4().hex}"
         wanted = {
             f"JOBQUEUE_{name}": json.dumps(value) if isinstance(value, dict) else str(value)
             for name, value in settings.items()
         }
-        environment = worker_env | FAST | {"PROBE_DSN": probe_dsn, "PROBE_RUN": mark[10:]} | wanted | (env or {})
+        own = {"PROBE_DSN": probe_dsn, "PROBE_RUN": mark[10:], "PYTHONPATH": str(root)}
+        environment = worker_env | FAST | own | wanted | (env or {})
         log = folder / f"worker-{len(workers) + 1}.log"
-        worker = RunningWorker(list(arguments), environment, log, mark)
+        worker = RunningWorker(list(arguments), environment, log, mark, root=root)
         workers.append(worker)
         return worker.ready() if wait else worker
 

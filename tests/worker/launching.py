@@ -25,13 +25,14 @@ os.execv(sys.executable, [sys.executable, *sys.argv[1:]])
 class RunningWorker:
     """One worker: a session of its own, a log of its own."""
 
-    def __init__(self, arguments: list[str], env: dict[str, str], log: Path, mark: str) -> None:
+    def __init__(self, arguments: list[str], env: dict[str, str], log: Path, mark: str, *, root: Path = ROOT) -> None:
+        """Start it, from another checkout by `root`."""
         self.arguments, self.env, self._log, self.mark = arguments, env, log, mark
         self.expected_to_end = self.may_show_tracebacks = False
         with log.open("ab") as output:
             self.process = subprocess.Popen(
                 [sys.executable, "-I", "-S", "-c", DYING_WITH_PYTEST, "manage.py", "runworker", *arguments],
-                cwd=ROOT,
+                cwd=root,
                 env=env,
                 stdin=subprocess.DEVNULL,
                 stdout=output,

@@ -1,11 +1,16 @@
 """`runworker --reload`: new code is run by a new worker, and no job suffers from that."""
 
 import os
+import signal
+import subprocess
+import sys
 from collections.abc import Callable
+from itertools import repeat
 from pathlib import Path
 
 import pytest
 
+from jobqueue.management import reloading
 from jobqueue.models import Job, Worker
 from jobqueue.states import Status
 
@@ -125,3 +130,19 @@ def test_a_reloader_stops_and_dies_with_its_worker(
 
     until(lambda: not second.tree(), within=3, what="the end of all its processes")
     Job.objects.filter(pk=job.pk).update(status=Status.CANCELLED)
+
+
+class Signalled(reloading.Reloader):
+    """Is told to stop while it starts its worker: when nobody is there yet to pass that on to."""
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        self._on_signal(signal.SIGTERM, None)
+        return subprocess.Popen([sys.executable, "-c", "import time; time.sleep(20)"])
+
+
+def test_a_signal_that_comes_while_a_worker_starts_reaches_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Or the worker would go on until a second Ctrl-C, which cuts off what it runs."""
+    monkeypatch.setattr(reloading, "_watch", lambda: repeat(None))
+    monkeypatch.setattr(signal, "signal", lambda *_: None)  # the handlers of the tests' own process stay
+
+    assert Signalled(print).run() == -signal.SIGTERM

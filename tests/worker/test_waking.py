@@ -63,6 +63,19 @@ def test_a_worker_whose_row_was_removed_is_woken_again(launch: Launch, enqueue: 
     wait_for(enqueue("ok"), within=3)
 
 
+def test_a_mark_that_a_crash_of_the_server_undid_is_written_again(launch: Launch) -> None:
+    """A commit that had not reached the disk: the worker sees a new connection, and marks itself once more."""
+    sleepy(launch, POLL_SECONDS=1)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND application_name LIKE 'jobqueue dispatch%'"
+        )
+    Worker.objects.update(idle_since=None)
+
+    until(lambda: Worker.objects.filter(idle_since__isnull=False).exists(), what="the mark")
+
+
 def test_a_listener_that_lost_its_connection_listens_again(launch: Launch, enqueue: Enqueue, wait_for: WaitFor) -> None:
     """C60: jobs enqueued meanwhile are found when it is back."""
     sleepy(launch)

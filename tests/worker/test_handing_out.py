@@ -1,0 +1,210 @@
+"""How claimed jobs are spread over the children: nobody idles beside a heap, and a heap is no larger than it may be."""
+
+import contextlib
+import itertools
+import os
+import resource
+import socket
+import time
+from collections.abc import Iterator
+from typing import Any, cast
+
+import pytest
+
+from jobqueue.children.launcher import Channels, Launcher
+from jobqueue.children.protocol import frame, frame_for, receive_message
+from jobqueue.managers import ClaimedJob, Done, Release
+from jobqueue.models import Job
+from jobqueue.worker.handout import HandOut
+from jobqueue.worker.holding import Held, HeldJobs, boottime
+from jobqueue.worker.own import Hands
+from jobqueue.worker.pool import Child, Pool
+from jobqueue.worker.reports import Reports
+from jobqueue.worker.settle import Settler
+
+from .kinds import Launch
+
+SHORT, MEDIUM = 0.00005, 0.04
+
+
+class Sockets:
+    """A launcher whose children are their sockets alone."""
+
+    def fork(self, _key: str, _slots: int) -> Channels:
+        return Channels.open()
+
+
+class Ends:
+    """A settler that keeps what it is given."""
+
+    def __init__(self) -> None:
+        self.ends: list[Any] = []
+
+    def add(self, held: Held, end: Any) -> None:
+        held.ended = True
+        self.ends.append(end)
+
+
+def a_job(number: int, payload: str = "{}") -> ClaimedJob:
+    return ClaimedJob(
+        number, 1, "probe.ok", "default", 100, 0, 1, 3, 0, "", len(payload), payload, None, None, None, None
+    )
+
+
+class Bench:
+    """Two children that live, and what hands jobs to them."""
+
+    def __init__(self) -> None:
+        self.pool = Pool(cast(Launcher, Sockets()), processes=2, threads=1)
+        self.ends, self.held = Ends(), HeldJobs()
+        self.hands = HandOut(self.pool.common, self.held, cast(Settler, self.ends), began=lambda _: None)
+        self.children = self.pool.common.fill()
+        for child in self.children:
+            child.pid = 1
+        self.hands.mean_seconds = SHORT
+        self.numbers = itertools.count(1)
+
+    def add(self, count: int) -> list[Held]:
+        held = [Held(a_job(next(self.numbers)), boottime() + 60) for _ in range(count)]
+        for item in held:
+            self.hands.add(item, time.monotonic())
+        return held
+
+    def waiting(self) -> int:
+        return sum(child.waiting() for child in self.children)
+
+    def fill_up(self) -> None:
+        """Claim what there is room for, as the dispatch does."""
+        free, _ = self.hands.free(time.monotonic())
+        self.add(free)
+        self.hands.hand_out(time.monotonic())
+
+    def resize(self, size: int) -> None:
+        for child in self.children:
+            child.channels.inbox.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, size)
+
+    def run_one(self, child: Child, seconds: float) -> None:
+        """Have a child end its next job, which took so long."""
+        work: Any = receive_message(child.channels.inbox_far)
+        child.finished(work[:2])
+        self.hands.learn(seconds)
+
+
+@pytest.fixture
+def bench() -> Iterator[Bench]:
+    bench = Bench()
+    try:
+        yield bench
+    finally:
+        for child in list(bench.children):
+            bench.pool.bury(child)
+
+
+@pytest.mark.parametrize("count", [2, 7, 60, 120])
+def test_no_child_idles_beside_a_heap(bench: Bench, count: int) -> None:
+    """Short jobs are given by the handful, but what is there is shared: nobody knows that the next ones are short."""
+    bench.add(count)
+
+    bench.hands.hand_out(time.monotonic())
+
+    sizes = [len(child.queue) for child in bench.children]
+    assert sum(sizes) + bench.hands.waiting == count
+    assert max(sizes) - min(sizes) <= count % 2
+
+
+def test_what_turns_out_longer_than_thought_is_taken_back(bench: Bench) -> None:
+    """None of them is long, all together are: what nobody here begins soon goes to other workers."""
+    while bench.waiting() < 800:
+        bench.fill_up()
+    for child in bench.children:
+        for _ in range(3):
+            bench.run_one(child, MEDIUM)
+    now = time.monotonic()
+    for later in (0.0, 0.07, 0.15):
+        bench.hands.pump(now + later)
+
+    assert bench.waiting() * MEDIUM <= 0.4
+    assert len(bench.ends.ends) > 700
+    assert {type(end) for end in bench.ends.ends} == {Release}
+
+
+def test_one_run_that_was_held_up_takes_nothing_back(bench: Bench) -> None:
+    while bench.waiting() < 800:
+        bench.fill_up()
+    before = bench.waiting()
+
+    now = time.monotonic()
+    for child, seconds in zip(bench.children, (MEDIUM, SHORT), strict=True):
+        bench.run_one(child, seconds)
+    bench.hands.pump(now)
+    for _ in range(60):
+        bench.run_one(bench.children[0], SHORT)
+    bench.hands.pump(now + 0.04)
+    bench.hands.pump(now + 0.1)
+
+    assert bench.waiting() == before - 62
+
+
+def test_room_is_what_an_inbox_holds_and_comes_back(bench: Bench) -> None:
+    """An inbox that is full of large payloads: no more of them is asked for than it takes."""
+    bench.resize(100_000)
+    for number in range(40):
+        bench.hands.add(Held(a_job(1000 + number, "x" * 30_000), boottime() + 60), time.monotonic())
+    bench.hands.pump(time.monotonic())
+    few = bench.hands.depth
+    assert bench.hands.waiting == 40 - sum(len(child.queue) for child in bench.children) > 0
+
+    bench.resize(1 << 20)
+    for _ in range(30):
+        for child in bench.children:
+            while child.queue:
+                bench.run_one(child, SHORT)
+        bench.fill_up()
+
+    assert few < 10
+    assert bench.hands.depth > 400
+
+
+def test_too_many_payloads_on_the_way_as_files_are_no_error(bench: Bench) -> None:
+    """The kernel counts them for each user who has no privilege; the worker goes on when some have arrived."""
+    large = Held(a_job(1, "x" * 40_000), boottime() + 60)
+    pid = os.fork()
+    if not pid:  # the limit and the user are this process's for good
+        with contextlib.suppress(BaseException):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (100, 100))
+            if os.getuid() == 0:
+                os.setuid(65534)
+            given = [bench.children[0].give(large) for _ in range(300)]
+            os._exit(0 if 0 < sum(given) < 250 else 1)
+        os._exit(2)
+
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+
+
+def test_an_end_of_a_run_whose_claim_the_server_lost_ends_no_other(bench: Bench) -> None:
+    """A crash can undo a claim (ASYNC_CLAIMS, a failover): the next one has the same worker and the same epoch."""
+    first, second = (Held(a_job(1), boottime() + 60) for _ in range(2))
+    reports = Reports(bench.pool, bench.held, limit=lambda: True)
+    reports.settler, reports.hands = cast(Settler, bench.ends), Hands(bench.hands, bench.hands)
+    for child, held in zip(bench.children, (first, second), strict=True):
+        assert child.give(held)
+        bench.held.add([held])
+        held.started = time.monotonic()
+    first.lost = True
+
+    bench.children[0].channels.far_ends[0].send(frame("X", first.fence))
+    reports.read(bench.children[0], time.monotonic())
+    assert bench.held.get(1, 1) is second
+
+    bench.children[1].channels.far_ends[0].send(frame_for(Done(1, 1), waits=False))
+    reports.read(bench.children[1], time.monotonic())
+    assert [type(end) for end in bench.ends.ends] == [Done]
+
+
+def test_large_payloads_are_claimed_as_far_as_they_can_be_handed_out(launch: Launch, transactional_db: None) -> None:
+    Job.objects.enqueue_many([("probe.ok", {"text": "x" * 30_000})] * 1000)
+
+    assert launch("--processes", "2", "--drain", wait=False, LEASE_SECONDS=60).ends(within=60) == 0
+
+    epochs = list(Job.objects.values_list("lease_epoch", flat=True))
+    assert sum(epoch > 1 for epoch in epochs) < 150
