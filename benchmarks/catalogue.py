@@ -6,7 +6,20 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from .figures import Figure
-from .measures import backlog, drain, enqueue, horizon, latency, memory, snapshot, statistics
+from .measures import (
+    backlog,
+    drain,
+    enqueue,
+    horizon,
+    isolation,
+    latency,
+    memory,
+    quiet,
+    rivals,
+    slots,
+    snapshot,
+    statistics,
+)
 from .plan import Plan
 
 
@@ -32,9 +45,27 @@ ENGINE = (
     Benchmark("memory", ("memory-supervisor", "memory-child"), memory.measure),
     Benchmark("snapshot", ("snapshot",), snapshot.measure),
 )
-CHECKS = {"engine": ENGINE}
+#: What must hold beside peers (measures/rivals.py, quiet.py), and what no peer is needed for.
+SPEED = (
+    Benchmark("speed", ("drain-1", "drain-django"), rivals.measure_drain_one),
+    Benchmark("speed", ("drain-2",), rivals.measure_drain_two),
+    Benchmark("speed", ("enqueue-one",), rivals.measure_enqueue),
+    Benchmark("speed", ("bulk",), rivals.measure_bulk),
+    Benchmark("speed", ("enqueue-asleep",), enqueue.measure_asleep),
+    Benchmark("speed", ("enqueue-busy",), enqueue.measure_taken),
+    Benchmark("speed", ("latency-p50", "latency-p99"), rivals.measure_latency),
+    Benchmark("speed", ("slots",), slots.measure_sleep),
+    Benchmark("speed", ("cpu",), slots.measure_cpu),
+    Benchmark("speed", ("deferred",), backlog.measure_deferred),
+    Benchmark("speed", ("retained", "backlog"), backlog.measure_millions),
+    Benchmark("speed", ("horizon", "horizon-p95"), horizon.measure_many),
+    Benchmark("speed", ("isolation",), isolation.measure),
+    Benchmark("speed", ("connections", "idle-cpu"), quiet.measure_idle),
+    Benchmark("speed", ("notifies",), quiet.measure_notifies),
+)
+CHECKS = {"engine": ENGINE, "speed": SPEED}
 COMMANDS = tuple(dict.fromkeys(benchmark.command for benchmark in ENGINE))
-ROWS = tuple(row for benchmark in ENGINE for row in benchmark.rows)
+ROWS = tuple(dict.fromkeys(row for benchmarks in CHECKS.values() for benchmark in benchmarks for row in benchmark.rows))
 
 
 def chosen(benchmarks: Sequence[Benchmark], only: Sequence[str]) -> list[Benchmark]:

@@ -5,24 +5,42 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import signal
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import psycopg
+from django.db import Error as DjangoError
+
 from . import database, figures, report
 from .catalogue import CHECKS, COMMANDS, ENGINE, ROWS, Benchmark, chosen
+from .clients import ClientFailed
 from .figures import Figure
 from .plan import Plan, say
+from .worker import WorkerFailed
+
+# Exactly-once checks are assertions, and all that a client, a worker or the server may do.
+BROKEN_OFF = (AssertionError, WorkerFailed, ClientFailed, psycopg.Error, DjangoError, OSError)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return the exit status: 0 done, 1 a checked row falls short."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    if any(argument.split("=")[0] == "--peers" for argument in arguments):
+        from .peers import cli as peers
+
+        return peers.main(arguments)
     options = _parser().parse_args(arguments)
     if options.command == "report":
-        report.write(options.results, options.output)
+        report.write(options.results or report.saved(), options.output)
         return 0
     benchmarks = CHECKS[options.suite] if options.command == "check" else _of_command(options.command)
+    known = {row for benchmark in benchmarks for row in benchmark.rows}
+    if unknown := sorted(set(options.only) - known):
+        _parser().error(f"no such row here: {', '.join(unknown)}; there are {', '.join(sorted(known))}")
     results = run(benchmarks, options)
     found = [figures.from_json(row) for row in results["rows"]]
     text = json.dumps(results, indent=1)
@@ -38,12 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def run(benchmarks: Sequence[Benchmark], options: argparse.Namespace) -> dict[str, Any]:
     """Measure, in a database made for it, and return the results as JSON has them."""
-    os.environ["DJANGO_SETTINGS_MODULE"] = "benchmarks.settings"
-    os.environ[database.NAME_VARIABLE] = options.database
-    database.server_url()
-    import django
-
-    django.setup()
+    prepare(options.database)
     from . import machine
 
     wanted = chosen(benchmarks, options.only)
@@ -56,16 +69,44 @@ def run(benchmarks: Sequence[Benchmark], options: argparse.Namespace) -> dict[st
         rows=frozenset(rows),
     )
     found: list[Figure] = []
+    took: dict[str, int] = {}
     with database.own_database(options.database, keep=options.keep):
         about = machine.describe()
         for benchmark in wanted:
-            found += benchmark.measure(plan)
+            began = time.monotonic()
+            found += _measure(benchmark, plan) if options.command == "check" else benchmark.measure(plan)
+            took[benchmark.rows[0]] = round(time.monotonic() - began)
+            say(f"{', '.join(benchmark.rows)}: took {took[benchmark.rows[0]]} s")
     return {
+        "suite": getattr(options, "suite", ""),
         "machine": about,
         "repeats": plan.repeats,
         "scale": plan.scale,
+        "took_seconds": took,
         "rows": [figure.to_json() for figure in found],
     }
+
+
+def prepare(name: str) -> None:
+    """Set up Django on the benchmarks' settings, and find or start the server; the database itself is made later."""
+    # As with Ctrl-C, no worker and no database may be left behind.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    os.environ["DJANGO_SETTINGS_MODULE"] = "benchmarks.settings"
+    os.environ[database.NAME_VARIABLE] = name
+    database.server_url()
+    import django
+
+    django.setup()
+
+
+def _measure(benchmark: Benchmark, plan: Plan) -> list[Figure]:
+    """Measure the rows of one benchmark; one that breaks off leaves rows that do not hold, and the others go on."""
+    try:
+        return benchmark.measure(plan)
+    except BROKEN_OFF as error:
+        say(f"{', '.join(benchmark.rows)}: broke off: {error}")
+        reason = f"broke off: {type(error).__name__}: {str(error)[:300]}"
+        return [figures.not_measured(row, reason) for row in benchmark.rows if plan.wants(row)]
 
 
 def _of_command(command: str) -> list[Benchmark]:
@@ -73,7 +114,10 @@ def _of_command(command: str) -> list[Benchmark]:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Measure the product beside bare SQL.")
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks",
+        description="Measure the product beside bare SQL; beside its peers with --peers (see --peers all --help).",
+    )
     commands = parser.add_subparsers(dest="command", required=True)
     for command in COMMANDS:
         _add_options(commands.add_parser(command, help=f"measure {command} and show the figures"), _rows_of(command))
@@ -81,7 +125,7 @@ def _parser() -> argparse.ArgumentParser:
     check.add_argument("suite", choices=sorted(CHECKS))
     _add_options(check, ROWS)
     writer = commands.add_parser("report", help="write docs/benchmarks.md from saved results")
-    writer.add_argument("results", nargs="?", type=Path, default=report.RESULTS, help="default: %(default)s")
+    writer.add_argument("results", nargs="*", type=Path, help="default: what is saved in benchmarks/")
     writer.add_argument("--output", type=Path, default=report.PAGE, help="default: %(default)s")
     return parser
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -16,8 +17,8 @@ class Figure:
     row: str  # the name that --only takes
     work: str  # what was measured, in words
     value: float
-    unit: Literal["%", "x", "ms", "MB"]
-    bar: float
+    unit: Literal["%", "x", "ms", "MB", "/s", "of them"]
+    bar: float | None  # None: only told
     better: Literal["higher", "lower"]
     product: str  # the product's own figure, for people
     limit: str = ""  # what it is compared with, for people
@@ -27,17 +28,30 @@ class Figure:
 
     @property
     def holds(self) -> bool:
-        """Whether the bar is met."""
+        """Whether the bar is met, if there is one; a value that could not be measured (NaN) meets none."""
+        if self.bar is None:
+            return not math.isnan(self.value)
         return self.value >= self.bar if self.better == "higher" else self.value <= self.bar
 
     def to_json(self) -> dict[str, Any]:
         """Return the figure as JSON has it."""
-        return {**dataclasses.asdict(self), "holds": self.holds}
+        values = dataclasses.asdict(self)
+        nan = [name for name in ("value", "bar") if values[name] is not None and math.isnan(values[name])]
+        return {**values, **dict.fromkeys(nan, "NaN"), "holds": self.holds}  # JSON has no NaN
+
+
+def not_measured(row: str, reason: str) -> Figure:
+    """Return the figure of a row that has none, and so does not hold."""
+    return Figure(
+        row=row, work=reason, value=math.nan, unit="%", bar=math.nan, better="higher", product="", notes=[reason]
+    )
 
 
 def from_json(values: dict[str, Any]) -> Figure:
     """Return the figure that to_json() wrote."""
-    return Figure(**{name: value for name, value in values.items() if name != "holds"})
+    given: dict[str, Any] = {name: math.nan if value == "NaN" else value for name, value in values.items()}
+    del given["holds"]
+    return Figure(**given)
 
 
 def short(figures: Sequence[Figure]) -> list[str]:
@@ -73,11 +87,18 @@ def megabytes(values: Sequence[float]) -> str:
 
 def number(value: float, unit: str) -> str:
     """Write a value with its unit."""
-    return {"%": f"{value:.0f} %", "x": f"{value:.2f} x", "ms": f"{value:.2f} ms", "MB": f"{value:.1f} MB"}[unit]
+    if math.isnan(value):
+        return "not measured"
+    digits = {"%": 2 if abs(value) < 2 else 0, "x": 2, "ms": 2, "MB": 1}.get(unit, 1 if value < 10 and value % 1 else 0)
+    return f"{value:,.{digits}f} {unit}".removesuffix(" of them").replace(" /s", "/s")
 
 
 def bar(figure: Figure) -> str:
     """Write what must hold."""
+    if figure.bar is None:
+        return "told"
+    if math.isnan(figure.bar):
+        return "-"
     return ("≥ " if figure.better == "higher" else "≤ ") + f"{figure.bar:g} {figure.unit}"
 
 

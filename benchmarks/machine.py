@@ -65,6 +65,29 @@ def processor() -> str:
     return platform.processor() or platform.machine()
 
 
+class Cpu:
+    """Measures, as a context manager, the processor seconds of this process's tree and of the server's.
+
+    What the tree started must have ended, or still run: both are counted. A server elsewhere counts for nothing.
+    """
+
+    def __init__(self) -> None:
+        self.ours = self.server = 0.0
+        self._server = _postmaster()
+
+    def __enter__(self) -> Self:
+        self._before = self._now()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.ours, self.server = (after - before for after, before in zip(self._now(), self._before, strict=True))
+
+    def _now(self) -> tuple[float, float]:
+        return tree_seconds(os.getpid()), tree_seconds(self._server) if self._server else 0.0
+
+
 class Noise:
     """Measures, as a context manager, the share of the processors that neither we nor the server used.
 
@@ -89,11 +112,11 @@ class Noise:
     def _foreign(self) -> float:
         times = psutil.cpu_times()
         used = times.user + times.system + times.nice + getattr(times, "irq", 0) + getattr(times, "softirq", 0)
-        ours = _tree_seconds(os.getpid()) + (_tree_seconds(self._server) if self._server else 0.0)
+        ours = tree_seconds(os.getpid()) + (tree_seconds(self._server) if self._server else 0.0)
         return used + getattr(times, "steal", 0) - ours
 
 
-def _tree_seconds(pid: int) -> float:
+def tree_seconds(pid: int) -> float:
     """Return the time used by a process, by those it has waited for, and by all that live below it."""
     seconds = 0.0
     with contextlib.suppress(psutil.Error):

@@ -1,87 +1,133 @@
-"""Write docs/benchmarks.md from saved results: figures, machine, versions, and how to repeat them."""
+"""Write docs/benchmarks.md from saved results: figures, machine, versions, charts, and how to repeat them."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from textwrap import fill
 from typing import Any
 
-from .figures import Figure, bar, from_json, number
+from . import charts
+from .figures import Figure, bar, from_json, median, number, short
+from .peers.catalogue import OURS, PEERS
+from .report_texts import CLOSING, ENGINE, HEAD, MEASURED, NOISE, REPEAT, SPEED, TABLE
+from .report_texts import PEERS as EVERY_PEER
 
-ROOT = Path(__file__).resolve().parent.parent
-RESULTS = Path("benchmarks/results.json")
+FOLDER = Path("benchmarks")
 PAGE = Path("docs/benchmarks.md")
-
-HEAD = """\
-# Benchmarks
-
-<!-- Written by `python -m benchmarks report` from {source}: change those, not this page. -->
-
-What the queue does on a small machine, with real `runworker` processes and real clients, beside bare SQL for the same
-rows on the same server in the same run. Absolute figures belong to the machine below; the ratios carry over.
-
-{machine}
-
-Medians of {repeats}; the two sides of each pair were measured in turn. "Noise" is the largest share of the processors
-that programs other than the benchmark and its server took during a sample; a sample with more than 15 % was taken
-again, up to twice.
-
-| row | work | must be | is | product | against | noise |
-|---|---|---|---|---|---|---|
-"""
-TAIL = """
-## How it is measured
-
-- **The limit of a drain** is one connection that claims 100 rows, settles them, and so on, prepared, by psycopg, with
-  no other work in between. Its table is a copy of `jobqueue_job` with all columns, indexes and storage parameters.
-- **A drain** is `manage.py runworker --drain --processes 2` with default settings: isolated children, fenced claims and
-  settles, statistics. Its clock runs from the first claim to the last settle. Every handler counts itself in memory
-  that all children share; a run in which one ran twice or not at all is an error, not a result.
-- **Statistics**: the same drain by workers whose settles have the counting cut out of their text, in turn, two drains
-  of each kind a sample. The rows are checked: every job is counted on one side, none on the other.
-- **Enqueues** are made by processes of their own through `Job.objects`; INSERT and COPY write the same columns.
-- **Latency** is read on one clock by both sides: after the commit, in an `on_commit` hook that runs before the
-  product's own, and in the first line of the handler.
-- **Claims beside a backlog** are made in turn in two databases of one server, 1, 10 and 100 at a time; the worst of
-  the three counts.
-- **The horizon** is a REPEATABLE READ transaction in another session that has read a row and stays open.
-- **Memory** is read from `/proc` once the worker is idle again after its work: resident for the supervisor, private
-  (what no other process shares) for the larger child.
-- **The snapshot** is `Job.objects.ops(fresh=True)`, fifty times on one connection: figures of 20 queues, 50 workers and
-  the database, with a day of statistics of 20 job types beside the jobs. Callers that share a look cost nothing.
-
-## Repeat it
-
-```
-make bench                                      # the table above; status 1 when a row falls short
-make bench BENCH="check engine --only drain"    # one row
-make bench BENCH="latency --json"               # one benchmark, as JSON with every sample
-make bench BENCH="check engine --save {results}" && .venv/bin/python -m benchmarks report
-```
-
-It uses the server of `DATABASE_URL`, or the checkout's own PostgreSQL, and a database of its own there, which it drops
-again. All of it takes about ten minutes. Leave the machine alone meanwhile.
-"""
+IMAGES = Path("images/benchmarks")  # beside the page
+UNSHOWN = ("seconds", "jobs a call", "boot s")
+Results = Mapping[str, Any]
 
 
-def write(results: Path, output: Path) -> None:
-    """Write the page."""
-    text = page(json.loads(results.read_text()), str(results))
+def saved() -> list[Path]:
+    """Return the files that a report is made of where none is named."""
+    return [path for pattern in ("results.json", "speed.json", "peers*.json") for path in sorted(FOLDER.glob(pattern))]
+
+
+def write(sources: Sequence[Path], output: Path) -> None:
+    """Write the page, and the charts beside it."""
+    results = [json.loads(source.read_text()) for source in sources]
     output.parent.mkdir(parents=True, exist_ok=True)
-    output.write_text(text)
+    output.write_text(page(results, [str(source) for source in sources]))
+    rows = _peer_rows(results)
+    if rows:
+        charts.write(rows, output.parent / IMAGES)
 
 
-def page(results: dict[str, Any], source: str) -> str:
-    """Return the page's text."""
-    found = [from_json(row) for row in results["rows"]]
-    machine = fill(_machine(results["machine"]), 120)
-    head = HEAD.format(source=f"`{source}`", machine=machine, repeats=results["repeats"])
-    lines = "".join(_line(figure) for figure in found)
-    notes = [f"- {figure.row}: {note}" for figure in found for note in figure.notes]
-    beside = "\n## Beside the table\n\n" + "\n".join(notes) + "\n" if notes else ""
+def page(results: Sequence[Results], sources: Sequence[str]) -> str:
+    """Return the page's text, made of any results of `check engine`, `check speed` and `--peers`."""
+    speed = [one for one in results if one.get("suite") == "speed"]
+    engine = [one for one in results if one not in speed and not _is_of_peers(one)]
+    rows = _peer_rows(results)
+    parts = [HEAD.format(sources=", ".join(f"`{source}`" for source in sources))]
+    machines = dict.fromkeys(fill(_machine(one["machine"]), 120) for one in results)
+    parts += [f"\n{machine}\n" for machine in machines]
+    parts.append("\n" + NOISE.format(repeats=max(one["repeats"] for one in results)))
+    for one in speed:
+        parts += [SPEED.format(verdict=fill(verdict(_figures(one)), 118)), _table(one)]
+    if rows:
+        parts.append(EVERY_PEER + _every_peer(rows))
+    for one in engine:
+        parts += [ENGINE, _table(one)]
+    return "".join(parts) + MEASURED + REPEAT.format(closing=fill(CLOSING.format(took=_took(results)), 118))
+
+
+def verdict(figures: Sequence[Figure]) -> str:
+    """Say which rows fall short, and in which of them a peer is ahead of us."""
+    missed = short(figures)
+    behind = [one.row for one in figures if one.unit == "x" and one.notes and _is_behind(one)]
+    told = f"**Short of their bar: {', '.join(missed)}.**" if missed else "All rows hold."
+    return told + (f" A peer is ahead in: {', '.join(behind)}." if behind else "")
+
+
+def ahead(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return a line a work in which a peer is ahead of us: which ones, by how much."""
+    lines = []
+    for work, value in charts.CHARTS:
+        for workers in sorted({row["workers"] for row in rows if row["work"] == work}):
+            found = [row for row in rows if (row["work"], row["workers"]) == (work, workers) and value in row["values"]]
+            own = [median(row["values"][value]) for row in found if row["peer"] == OURS]
+            if own:
+                lower = value.endswith(" ms")
+                better = [
+                    f"{_name(row)} {_told(value, row['values'][value])}{' (Redis)' if PEERS[row['peer']].redis else ''}"
+                    for row in found
+                    if row["peer"] != OURS and (median(row["values"][value]) < own[0]) == lower
+                ]
+                if better:
+                    lines.append(f"- {work}{_with(workers)}, {value}: ours {_told(value, own)}; {', '.join(better)}")
+    return lines
+
+
+def _every_peer(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Return the words on who is ahead, the charts, and a table a work."""
+    better = ahead(rows)
+    told = (
+        "Where a peer is ahead of us:\n\n" + "\n".join(better) if better else "No peer is ahead in any of these works."
+    )
+    parts = [f"\n{told}\n"]
+    drawn = charts.of_rows(rows)
+    for work in dict.fromkeys(row["work"] for row in rows):
+        parts.append(f"\n### {work}\n\n")
+        images = [name for name in drawn if name == work or name.startswith(f"{work}-")]
+        parts += [f"![{drawn[name][0]}]({IMAGES}/{name}.svg)\n\n" for name in images]
+        parts.append(_work_table([row for row in rows if row["work"] == work]))
+    return "".join(parts) + "\n### Versions and settings\n\n" + _settings(rows)
+
+
+def _work_table(rows: Sequence[Mapping[str, Any]]) -> str:
+    names = list(
+        dict.fromkeys(name for row in rows for name in row["values"] if name not in ("seconds", "jobs a call"))
+    )
+    head = ("peer", "workers", *names, "jobs", "noise", "")
+    lines = [f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
+    for row in sorted(rows, key=lambda row: (row["workers"], not row["values"])):
+        figures = [_told(name, row["values"][name], spread=True) if name in row["values"] else "" for name in names]
+        jobs = f"{max(row['jobs']):,}" if row["jobs"] else ""
+        noise = f"{row['noise']:.0%}" if row["values"] else ""
+        note = _cell(row["error"] or "; ".join(row["notes"][:1]))
+        lines.append(f"| {' | '.join([_name(row), str(row['workers'] or ''), *figures, jobs, noise, note])} |")
+    return "\n".join(lines) + "\n"
+
+
+def _settings(rows: Sequence[Mapping[str, Any]]) -> str:
+    lines = {}
+    for row in rows:
+        if about := row["about"]:
+            versions = ", ".join(f"{name} {version}" for name, version in about["versions"].items())
+            cells = (_name(row), _cell(about["settings"]), f"{versions}; Python {about['python']}")
+            lines[_name(row)] = f"| {' | '.join(cells)} |"
+    return "| peer | settings | versions |\n|---|---|---|\n" + "\n".join(lines.values()) + "\n"
+
+
+def _table(results: Results) -> str:
+    figures = _figures(results)
+    notes = [f"- {figure.row}: {_cell(note)}" for figure in figures for note in figure.notes]
+    beside = "\nBeside the table:\n\n" + "\n".join(notes) + "\n" if notes else ""
     scaled = "" if results["scale"] == 1 else f"\n**Sizes scaled by {results['scale']:g}: no measure of anything.**\n"
-    return head + lines + scaled + beside + TAIL.format(results=source)
+    return TABLE + "".join(map(_line, figures)) + scaled + beside
 
 
 def _line(figure: Figure) -> str:
@@ -91,7 +137,7 @@ def _line(figure: Figure) -> str:
     return f"| {' | '.join(cells)} |\n"
 
 
-def _machine(about: dict[str, Any]) -> str:
+def _machine(about: Mapping[str, Any]) -> str:
     durable = ", ".join(f"{name} {value}" for name, value in about["durability"].items())
     changed = ", ".join(f"{name} = {value}" for name, value in about["changed_settings"].items())
     hardware = f"{about['cores']} cores of {about['processor']}, {about['memory_gb']} GB, {about['system']}"
@@ -100,3 +146,48 @@ def _machine(about: dict[str, Any]) -> str:
         f"{about['taken'][:10]}: {hardware}; PostgreSQL {about['postgresql']} at its defaults ({durable}"
         f"{'; but ' + changed if changed else ''}); {versions}, jobqueue {about['jobqueue']}."
     )
+
+
+def _took(results: Sequence[Results]) -> str:
+    told = [
+        f"`check {one['suite']}` took {max(1, round(sum(one['took_seconds'].values()) / 60))} minutes"
+        for one in results
+        if one.get("took_seconds")
+    ]
+    return f"The last {' and '.join(told)}." if told else "`make bench` takes about ten minutes."
+
+
+def _is_behind(figure: Figure) -> bool:
+    compared = any(note.startswith(f"{OURS}") for note in figure.notes)
+    return compared and (figure.value < 1 if figure.better == "higher" else figure.value > 1)
+
+
+def _figures(results: Results) -> list[Figure]:
+    return [from_json(row) for row in results["rows"]]
+
+
+def _is_of_peers(results: Results) -> bool:
+    return any("peer" in row for row in results["rows"])
+
+
+def _peer_rows(results: Sequence[Results]) -> list[Mapping[str, Any]]:
+    return [row for one in results if _is_of_peers(one) for row in one["rows"]]
+
+
+def _name(row: Mapping[str, Any]) -> str:
+    return f"{row['peer']}, tuned" if row["tuned"] else str(row["peer"])
+
+
+def _with(workers: int) -> str:
+    return f", {workers} workers" if workers > 1 else ""
+
+
+def _told(name: str, values: Sequence[float], *, spread: bool = False) -> str:
+    digits = 0 if median(values) >= 100 or name.startswith(("jobs ", "future ")) else 2
+    middle = f"{median(values):,.{digits}f}"
+    return f"{middle} ({min(values):,.{digits}f} to {max(values):,.{digits}f})" if spread else middle
+
+
+def _cell(text: str, most: int = 200) -> str:
+    flat = " ".join(text.replace("|", "/").split())
+    return flat if len(flat) <= most else flat[:most] + " …"

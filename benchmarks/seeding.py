@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
-from .database import Connection, empty, settle_down
+from .database import Connection, connect, empty, settle_down
 from .jobs import NOTHING, PAUSE, payload
 
 CHUNK = 100_000
+MILLIONS = 1_000_000  # from so many rows on, two sessions insert them
 
 SCHEDULED: Final = """
 INSERT INTO jobqueue_job (job_type, status, payload, payload_bytes, run_after)
@@ -65,5 +67,19 @@ def fill(connection: Connection, rows: dict[str, int]) -> None:
     rows that took it would lie on a page each, as they never do in a table that is worked.
     """
     for statement, count in rows.items():
-        connection.execute(statement, [NOTHING, payload(0)["text"], count])
+        if count < MILLIONS:
+            _insert(connection, statement, count)
+        else:
+            _insert_side_by_side(connection.info.dbname, statement, count)
         settle_down(connection)
+
+
+def _insert_side_by_side(name: str, statement: str, count: int) -> None:
+    """Insert by two sessions, since one keeps only one core busy."""
+    with connect(name) as one, connect(name) as other, ThreadPoolExecutor(2) as pool:
+        halves = [(one, count // 2), (other, count - count // 2)]
+        list(pool.map(lambda half: _insert(half[0], statement, half[1]), halves))
+
+
+def _insert(connection: Connection, statement: str, count: int) -> None:
+    connection.execute(statement, [NOTHING, payload(0)["text"], count])

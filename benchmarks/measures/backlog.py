@@ -7,7 +7,8 @@ the worker's own statement on the worker's own kind of connection.
 from __future__ import annotations
 
 import time
-from contextlib import ExitStack, closing
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager
 from datetime import timedelta
 
 from benchmarks import database, figures, seeding
@@ -18,6 +19,7 @@ from benchmarks.sampling import take
 BATCHES = (1, 10, 100)
 SHARE_CLAIMED = 0.8  # of the due jobs, in one round
 BAR = 1.2
+MILLIONS = 5_000_000
 LEASE = timedelta(minutes=5)
 
 
@@ -42,19 +44,56 @@ def measure_due(plan: Plan) -> list[Figure]:
     return [_compare(plan, "backlog-due", work, {seeding.DUE: many}, {seeding.DUE: few})]
 
 
+def measure_deferred(plan: Plan) -> list[Figure]:
+    """Return the figure of a claim beside jobs of the future."""
+    due, future = plan.size(1_000, least=500), plan.size(200_000)
+    work = f"claim of {due:,} due with {future:,} jobs of the future ahead of them, against those alone"
+    return [_compare(plan, "deferred", work, {seeding.SCHEDULED: future, seeding.DUE: due}, {seeding.DUE: due})]
+
+
+def measure_millions(plan: Plan) -> list[Figure]:
+    """Return the figures of claims beside millions of finished jobs, and then of millions due beside those.
+
+    The tables are filled once: what is due comes on top of what is retained, which makes the second row the harder.
+    """
+    retained, many, few = plan.size(MILLIONS), plan.size(MILLIONS, least=2_000), plan.size(10_000, least=500)
+    works = {
+        "retained": f"claim of {few:,} due beside {retained:,} finished and retained, against those alone",
+        "backlog": f"claim with {many:,} due (and {retained:,} retained), against {few:,} due alone",
+    }
+    found = []
+    with _two_databases({seeding.FINISHED: retained, seeding.DUE: few}, {seeding.DUE: few}) as claimers:
+        if plan.wants("retained"):
+            found.append(_ratio(plan, "retained", works["retained"], claimers, few))
+        if plan.wants("backlog"):
+            with database.connect() as connection:
+                seeding.fill(connection, {seeding.DUE: many - few})
+            say("backlog: table filled")
+            found.append(_ratio(plan, "backlog", works["backlog"], claimers, few))
+    return found
+
+
 def _compare(plan: Plan, row: str, work: str, crowded: dict[str, int], plain: dict[str, int]) -> Figure:
-    """Time claims of several batch sizes in both databases; the figure is the worst batch size's ratio."""
+    """Return the figure of a claim in a database with some rows against one with others."""
+    with _two_databases(crowded, plain) as claimers:
+        say(f"{row}: tables filled")
+        return _ratio(plan, row, work, claimers, plain[seeding.DUE])
+
+
+@contextmanager
+def _two_databases(crowded: dict[str, int], plain: dict[str, int]) -> Iterator[tuple[Claimer, Claimer]]:
+    """Fill two databases, and give one that claims in each."""
     with database.twin_database(), ExitStack() as stack:
-        claimers = []
-        for alias, name, rows in (
-            ("default", database.own_name(), crowded),
-            ("twin", database.twin_name(), plain),
-        ):
+        for name, rows in ((database.own_name(), crowded), (database.twin_name(), plain)):
             with database.connect(name) as connection:
                 seeding.fill(connection, rows)
-            claimers.append(stack.enter_context(closing(Claimer(alias))))
-        say(f"{row}: tables filled")
-        samples = take(plan, row, lambda: _claim_times(claimers[0], claimers[1], plain[seeding.DUE]))
+        claimers = [stack.enter_context(closing(Claimer(alias))) for alias in ("default", "twin")]
+        yield claimers[0], claimers[1]
+
+
+def _ratio(plan: Plan, row: str, work: str, claimers: tuple[Claimer, Claimer], due: int) -> Figure:
+    """Time claims of several batch sizes in both databases; the figure is the worst batch size's ratio."""
+    samples = take(plan, row, lambda: _claim_times(*claimers, due))
     ratios = {batch: samples.median(f"ratio, {batch}") for batch in BATCHES}
     worst = max(BATCHES, key=lambda batch: ratios[batch])
     return Figure(

@@ -19,7 +19,7 @@ from benchmarks import database, figures, limit, seeding
 from benchmarks.figures import Figure
 from benchmarks.plan import Plan, say
 from benchmarks.sampling import take
-from benchmarks.tally import new_tally
+from benchmarks.tally import Tally, new_tally
 from benchmarks.worker import ROOT, Worker
 
 JOBS = 50_000
@@ -69,11 +69,16 @@ def drain(connection: database.Connection, jobs: int, *, settings: Mapping[str, 
         with Worker("--drain", tally=tally.path, settings=settings) as worker:
             worker.wait(60 + jobs / 300)
             seconds = time.perf_counter() - began
-        runs = set(tally.values)
-    assert runs == {1}, f"of {jobs} handlers some ran other than once: {sorted(runs)} times"
+        check_once(tally)
     ended = ended_well(connection, jobs)
     rate = jobs / (ended.last - ended.first).total_seconds()
     return {"worker, jobs/s": rate, "worker, whole s": seconds, "given back": float(ended.given_back)}
+
+
+def check_once(tally: Tally) -> None:
+    """Raise AssertionError unless every handler that the tally has a number for ran exactly once."""
+    runs = set(tally.values)
+    assert runs == {1}, f"of {len(tally.values)} handlers some ran other than once: {sorted(runs)} times"
 
 
 class Ended(NamedTuple):

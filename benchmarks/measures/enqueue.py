@@ -6,6 +6,7 @@ workers are busy, with NOTIFY on and off.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import ExitStack
 
 from benchmarks import database, figures, limit, seeding
@@ -14,7 +15,7 @@ from benchmarks.figures import Figure
 from benchmarks.jobs import PAUSE
 from benchmarks.plan import Plan
 from benchmarks.sampling import Samples, take
-from benchmarks.worker import Worker
+from benchmarks.worker import NAME, Worker
 
 SECONDS = 4.0  # for each kind of client in one sample
 MANY = 100_000
@@ -22,6 +23,8 @@ CLIENTS = 8
 PAUSE_SECONDS = 0.02
 # The kinds work in turn, a slice each time: whatever else the machine does meets all of them alike.
 SLICES, SLICES_OF_MANY = 8, 3
+ALL_IDLE = "SELECT count(*) = {workers} FROM jobqueue_worker WHERE idle_since IS NOT NULL"
+ALL_TAKEN = f"SELECT count(*) >= {{slots}} FROM jobqueue_job WHERE job_type = '{PAUSE}' AND status = 2"
 NO_NOTIFY = {"JOBQUEUE_NOTIFY": "0"}
 
 
@@ -69,34 +72,53 @@ def measure_many(plan: Plan) -> list[Figure]:
 
 def measure_busy(plan: Plan) -> list[Figure]:
     """Return the figure of eight clients beside a worker with its slots taken, and one that works on their jobs."""
+    states = {
+        "slots taken": f"with every slot taken by jobs of {PAUSE_SECONDS * 1000:.0f} ms",
+        "draining": "with the worker draining the clients' own jobs",
+    }
+    return [_beside_workers(plan, "enqueue-busy", "a busy worker", states, bar=75)]
+
+
+def measure_taken(plan: Plan) -> list[Figure]:
+    """Return the figure of eight clients beside two workers with their slots taken."""
+    states = {"slots taken": f"with every slot taken by jobs of {PAUSE_SECONDS * 1000:.0f} ms"}
+    return [_beside_workers(plan, "enqueue-busy", "2 busy workers", states, bar=80, workers=2)]
+
+
+def measure_asleep(plan: Plan) -> list[Figure]:
+    """Return the figure of eight clients beside two workers asleep: that their jobs wake, and that stay asleep."""
+    states = {
+        "woken": "with workers that wake up for the clients' own jobs",
+        "asleep": "with workers that find nothing to do whenever they are woken, since the queue is paused",
+    }
+    return [_beside_workers(plan, "enqueue-asleep", "2 workers asleep", states, bar=60, workers=2)]
+
+
+def _beside_workers(
+    plan: Plan, row: str, beside: str, states: Mapping[str, str], *, bar: float, workers: int = 1
+) -> Figure:
+    """Return the figure of eight clients beside workers in several states, of which the worst counts."""
     clients, seconds = min(CLIENTS, plan.size(CLIENTS, least=2)), plan.seconds(SECONDS) / SLICES
     with database.connect() as connection:
         samples = take(
             plan,
-            "enqueue-busy",
+            row,
             lambda: {
-                f"{work}, {kind}": rate
-                for work, taken in (("slots taken", True), ("draining", False))
-                for kind, rate in _beside_worker(connection, clients, seconds, taken=taken).items()
+                f"{state}, {kind}": rate
+                for state in states
+                for kind, rate in _beside(connection, clients, seconds, state, workers).items()
             },
         )
-    taken, draining = (
-        samples.median(f"{work}, NOTIFY") / samples.median(f"{work}, no NOTIFY") for work in ("slots taken", "draining")
+    shares = {state: samples.median(f"{state}, NOTIFY") / samples.median(f"{state}, no NOTIFY") for state in states}
+    worst = min(shares, key=lambda state: shares[state])
+    return _figure(
+        row,
+        f"{clients} clients enqueueing beside {beside}, against the same with NOTIFY off",
+        samples,
+        (f"{worst}, NOTIFY", f"{worst}, no NOTIFY"),
+        bar=bar,
+        notes=[f"{share:.0%} {states[state]}" for state, share in shares.items()] if len(states) > 1 else [],
     )
-    worse = "slots taken" if taken < draining else "draining"
-    return [
-        _figure(
-            "enqueue-busy",
-            f"{clients} clients enqueueing beside a busy worker, against the same with NOTIFY off",
-            samples,
-            (f"{worse}, NOTIFY", f"{worse}, no NOTIFY"),
-            bar=75,
-            notes=[
-                f"{taken:.0%} with every slot taken by jobs of {PAUSE_SECONDS * 1000:.0f} ms",
-                f"{draining:.0%} with the worker draining the clients' own jobs; the row shows the lower",
-            ],
-        )
-    ]
 
 
 def _figure(row: str, work: str, samples: Samples, sides: tuple[str, str], *, bar: float, notes: list[str]) -> Figure:
@@ -126,21 +148,26 @@ def _compare(connection: database.Connection, roles: dict[str, str], amount: flo
         return _in_turn({kind: stack.enter_context(Clients(role, amount)) for kind, role in roles.items()}, slices)
 
 
-def _beside_worker(connection: database.Connection, clients: int, seconds: float, *, taken: bool) -> dict[str, float]:
-    """Return the clients' rates, by kind, beside a worker that has its slots taken, or works on what they enqueue."""
+def _beside(
+    connection: database.Connection, clients: int, seconds: float, state: str, workers: int
+) -> dict[str, float]:
+    """Return the clients' rates, by kind, beside workers that are in this state all the time."""
     database.empty(connection)
     with (
-        Worker() as worker,
+        ExitStack() as stack,
         Clients("enqueue", seconds, clients=clients) as notifying,
         Clients("enqueue", seconds, clients=clients, settings=NO_NOTIFY) as silent,
     ):
-        worker.wait_until_idle(connection)
-        if taken:
+        if state == "asleep":
+            connection.execute("INSERT INTO jobqueue_queue (name, paused_at) VALUES ('default', statement_timestamp())")
+            stack.callback(connection.execute, "DELETE FROM jobqueue_queue")
+        running = [stack.enter_context(Worker("--name", f"{NAME}-{number}")) for number in range(workers)]
+        running[0].wait_until(connection, ALL_IDLE.format(workers=workers))
+        if state == "slots taken":
             # Enough for twice the time, so that no slot is ever free.
-            seeding.enqueue_pauses(int(2 * (2 * 2 * seconds * SLICES + 2) / PAUSE_SECONDS), PAUSE_SECONDS)
-            worker.wait_until(
-                connection, f"SELECT EXISTS (SELECT 1 FROM jobqueue_job WHERE job_type = '{PAUSE}' AND status = 3)"
-            )
+            pauses = workers * int(2 * (2 * 2 * seconds * SLICES + 2) / PAUSE_SECONDS)
+            seeding.enqueue_pauses(pauses, PAUSE_SECONDS)
+            running[0].wait_until(connection, ALL_TAKEN.format(slots=2 * workers))
         return _in_turn({"NOTIFY": notifying, "no NOTIFY": silent}, SLICES)
 
 

@@ -62,6 +62,52 @@ def test_check_measures_only_the_row_asked_for_saves_it_and_leaves_no_database(t
     assert databases_left() == []
 
 
+def test_a_row_of_another_table_is_refused() -> None:
+    done = run("check", "engine", "--only", "slots", *TINY)
+
+    assert done.returncode == 2
+    assert "no such row here: slots" in done.stderr
+
+
+def test_check_speed_measures_the_row_asked_for_and_says_how_long_it_took() -> None:
+    done = run("check", "speed", "--only", "isolation", "--json", *TINY)
+
+    results = json.loads(done.stdout)
+    assert [row["row"] for row in results["rows"]] == ["isolation"]
+    assert {"children, jobs/s", "one process, jobs/s"} <= set(results["rows"][0]["samples"])
+    assert list(results["took_seconds"]) == ["isolation"]
+
+
+@pytest.mark.bench
+@pytest.mark.parametrize(
+    "rows",
+    [
+        ("enqueue-asleep", "enqueue-busy"),
+        ("slots", "cpu"),
+        ("deferred", "retained", "backlog"),
+        ("horizon", "horizon-p95"),
+    ],
+)
+def test_the_rows_of_speed_that_need_no_peer_come_to_their_end(rows: tuple[str, ...]) -> None:
+    done = run("check", "speed", "--json", *(f"--only={row}" for row in rows), *TINY)
+
+    found = {row["row"]: row for row in json.loads(done.stdout)["rows"]}
+    assert set(found) == set(rows)
+    assert all(row["value"] != "NaN" for row in found.values()), done.stderr
+
+
+@pytest.mark.bench
+def test_what_stands_in_the_store_is_measured_by_the_protocol_of_peers() -> None:
+    works = "backlog,deferred,retained,horizon"
+    options = ["--repeats", "1", "--retakes", "0", "--patience", "0", "--database", DATABASE]
+
+    done = run("--peers", "jobqueue", "--work", works, "--seconds", "0.3", "--jobs", "600", "--json", *options)
+
+    found = {row["work"]: row for row in results_of(done)["rows"]}
+    assert set(found) == set(works.split(","))
+    assert all(row["values"] for row in found.values()), done.stderr
+
+
 def databases_left() -> list[str]:
     with psycopg.connect(database_conninfo()) as connection:
         rows = connection.execute("SELECT datname FROM pg_database WHERE starts_with(datname, %s)", [DATABASE])

@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -59,6 +60,34 @@ def test_a_figure_that_must_be_low_holds_up_to_its_bar(value: float, holds: bool
     assert replace(TIME, value=value).holds is holds
 
 
+def test_a_figure_that_is_only_told_always_holds() -> None:
+    assert replace(RATE, bar=None, value=0).holds
+    assert figures.bar(replace(RATE, bar=None)) == "told"
+
+
+def test_a_row_that_was_not_measured_does_not_hold_and_survives_its_way_through_json() -> None:
+    missing = figures.not_measured("drain", "broke off")
+
+    again = figures.from_json(json.loads(json.dumps(missing.to_json(), allow_nan=False)))
+
+    assert not again.holds
+    assert "not measured" in figures.table([again])
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "shown"),
+    [
+        (66.5, "%", "66 %"),
+        (0.32, "%", "0.32 %"),
+        (1.5, "x", "1.50 x"),
+        (5.0, "of them", "5"),
+        (2300.0, "/s", "2,300/s"),
+    ],
+)
+def test_a_value_is_shown_with_its_unit(value: float, unit: Any, shown: str) -> None:
+    assert figures.number(value, unit) == shown
+
+
 def test_the_rows_that_fall_short_are_named() -> None:
     assert figures.short([RATE, TIME]) == ["latency-p99"]
 
@@ -79,7 +108,7 @@ def test_the_page_has_figures_machine_notes_and_the_command_to_repeat_them(tmp_p
     results, output = tmp_path / "results.json", tmp_path / "docs" / "benchmarks.md"
     results.write_text(json.dumps(RESULTS))
 
-    report.write(results, output)
+    report.write([results], output)
 
     page = output.read_text()
     assert "| drain | drain 50,000 no-ops | ≥ 40 % | **66 %** |" in page
@@ -90,6 +119,6 @@ def test_the_page_has_figures_machine_notes_and_the_command_to_repeat_them(tmp_p
 
 
 def test_a_page_of_scaled_sizes_says_that_it_measures_nothing() -> None:
-    page = report.page({**RESULTS, "scale": 0.01}, "results.json")
+    page = report.page([{**RESULTS, "scale": 0.01}], ["results.json"])
 
     assert "Sizes scaled by 0.01: no measure of anything." in page
