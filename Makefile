@@ -5,6 +5,8 @@ PYTHON ?= python3
 PY := .venv/bin/python
 INSTALLED := .venv/.installed
 INSTALLED_313 := .venv313/.installed
+DEMO := .venv-demo/bin/python
+INSTALLED_DEMO := .venv-demo/.installed
 # Twice quiet: errors only.
 PIP := -m pip --disable-pip-version-check -qq install
 # Runs a program with DATABASE_URL set, and stops the server afterwards if it had to be started.
@@ -16,7 +18,7 @@ WITHOUT_POSTGRES := DATABASE_URL=postgresql://nobody@127.0.0.1/none
 SIDE_BY_SIDE := -n 2 --dist loadfile
 
 .DEFAULT_GOAL := help
-.PHONY: help venv test lint types contracts format messages demo bench test-browser screenshots test-faults test-conformance mutate soak test-smoke-313 clean
+.PHONY: help venv test lint types contracts security format messages demo pins test-install bench test-browser test-tutorial reference screenshots test-faults test-conformance mutate soak test-smoke-313 clean
 
 help:  ## Show these lines
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -30,7 +32,7 @@ $(INSTALLED): requirements.txt
 	@touch $@
 
 # pytest comes last, so that its closing line is the last one.
-test: lint types contracts test-smoke-313  ## Run everything: lint, types, contracts, smoke tests on Python 3.13, all tests
+test: lint types contracts security test-smoke-313  ## Run everything: lint, types, contracts, security, smoke tests on Python 3.13, all tests
 	@$(WITH_POSTGRES) $(PY) -m pytest -m "(not faults or short) and not bench and not walk and not conformance" $(SIDE_BY_SIDE) $(PYTEST_ARGS)
 
 lint: venv  ## Check style
@@ -47,17 +49,44 @@ messages: venv  ## Renew the catalogues of jobqueue/locale from the sources, and
 types: venv  ## Check types
 	@$(WITHOUT_POSTGRES) .venv/bin/mypy
 
+security: venv  ## Look for unsafe code, and, where an advisory service answers, for weaknesses of the pinned packages
+	@.venv/bin/bandit -q --ini setup.cfg 2>/dev/null  # where it warns of each exception
+	@$(PY) -m tests.adoption.audit
+
 contracts: venv  ## Check that imports point down, floor by floor
 	@$(WITHOUT_POSTGRES) .venv/bin/lint-imports --no-logo
 
-demo: venv  ## Run the example project on real documents until stopped, or for DEMO_SECONDS
-	@$(WITH_POSTGRES) $(PY) -m project.demo
+demo: $(INSTALLED_DEMO)  ## Run the example project on real documents until stopped, or for DEMO_SECONDS
+	@$(DEMO) -m project.postgres run $(DEMO) -m project.demo
 
-bench: venv  ## Measure, and compare with the bars; other runs by BENCH="drain --json"
+# Only files whose hashes are written down, see SECURITY.md.
+$(INSTALLED_DEMO): requirements/demo.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "jobqueue needs Python 3.11 or newer: make PYTHON=/path/to/python3 demo")'
+	$(PYTHON) -m venv .venv-demo
+	$(DEMO) $(PIP) --require-hashes -r requirements/demo.txt
+	@touch $@
+
+pins: venv  ## Renew requirements/demo.txt from requirements.txt
+	$(PYTHON) -m venv .venv-pins
+	.venv-pins/bin/python $(PIP) pip-tools==7.6.2
+	@$(PY) -m tests.adoption.pinning .venv-pins/bin/pip-compile
+	@rm -rf .venv-pins
+
+# An environment for each of four projects is made, so it is no part of `make test`.
+test-install: venv  ## Build wheel and sdist, and add them to new projects: old, new and lowest versions (5 minutes)
+	@PYTHON_313="$(PYTHON_313)" $(WITH_POSTGRES) $(PY) -m tests.adoption
+
+bench: venv  ## Measure, and compare with the bars; other runs by BENCH="check speed", "--peers all"
 	@$(WITH_POSTGRES) $(PY) -m benchmarks $(or $(BENCH),check engine)
 
 test-browser: venv  ## Walk every page of the console in a real Chromium, in every theme and size (10 minutes)
 	@$(WITH_POSTGRES) $(PY) -m pytest tests/browser -m browser $(PYTEST_ARGS)
+
+test-tutorial: venv  ## Follow quickstart and tutorial with an environment of their own, into which the package is installed
+	@WALK_INSTALLS=1 $(WITH_POSTGRES) $(PY) -m pytest tests/docs/test_walks.py $(PYTEST_ARGS)
+
+reference: venv  ## Write the pages of reference that are made from the code: docs/api.md, docs/sql.md (5 minutes)
+	@rm -f .plans && JOBQUEUE_KEEP_PLANS=$(CURDIR)/.plans $(WITH_POSTGRES) $(PY) -m pytest -q tests/plans tests/docs/test_reference.py $(PYTEST_ARGS); status=$$?; rm -f .plans; exit $$status
 
 screenshots: venv  ## Take the pictures of docs/images anew
 	@SCREENSHOTS=docs/images $(WITH_POSTGRES) $(PY) -m pytest tests/browser/test_walk.py -m walk -k "accessible and light" $(PYTEST_ARGS)
@@ -97,5 +126,5 @@ $(INSTALLED_313): requirements.txt
 	@touch $@
 
 clean:  ## Stop the server, and delete its data, the environments and what tools left
-	@if [ -x $(PY) ]; then $(PY) -m project.postgres remove; fi
-	rm -rf .venv .venv313 .conformance .postgres .demo .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis build *.egg-info
+	@for python in $(PY) $(DEMO); do if [ -x $$python ]; then $$python -m project.postgres remove; break; fi; done
+	rm -rf .venv .venv313 .venv-demo .venv-pins .bench .conformance .postgres .demo .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis build *.egg-info

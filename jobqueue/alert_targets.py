@@ -47,7 +47,7 @@ def _alert_webhook(item: Any) -> Mapping[str, Any]:
         raise ValueError("each is a URL, or a dict of url, format and secret")
     link(given.get("url"))
     usual = "slack" if urlsplit(given["url"]).hostname == "hooks.slack.com" else "json"
-    found = {"format": usual, "secret": None, **given}
+    found = {"format": usual, "secret": None, **given}  # none is no secret  # nosec B105
     if found["format"] not in ("json", "slack"):
         raise ValueError(f"format is json or slack, not {found['format']!r}")
     if found["secret"] is not None:

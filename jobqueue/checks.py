@@ -82,7 +82,7 @@ def _check_driver() -> list[CheckMessage]:
 
     if is_psycopg3:
         return []
-    return [Error("jobs need psycopg 3, not psycopg2", hint="pip install 'psycopg[binary]>=3.1'", id="jobqueue.E002")]
+    return [Error("jobs need psycopg 3, not psycopg2", hint="pip install 'jobqueue[binary]'", id="jobqueue.E002")]
 
 
 @register(TAG)

@@ -24,6 +24,7 @@ _EXECUTOR_MODULES: Final = (
     "jobqueue.children",
     "jobqueue.handlers",
     "jobqueue.registry",
+    "jobqueue.foreground",
     "jobqueue.testing.running",
     "asgiref",
     "asyncio",

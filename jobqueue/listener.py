@@ -61,6 +61,22 @@ class ListenSession(Session):
             wrapper.connection = psycopg.connect(**given, autocommit=True)
 
 
+def lends_process(one: Session, other: Session) -> bool:
+    """Tell whether a pooler lends the server process of a connection to others between two transactions.
+
+    It does where the process changes, or serves a second connection too; of a pooler that is little used each asks
+    the same one in turn.
+    """
+    processes: set[int] = set()
+    others: set[int] = set()
+    for _ in range(LOOKS_AT_POOLER):
+        processes.add(one.run(PROCESS)[0][0])
+        others.add(other.run(PROCESS)[0][0])
+        if len(processes) > 1 or processes & others:
+            return True
+    return False
+
+
 class Listener(threading.Thread):
     """Waits on LISTEN and passes hints on."""
 
@@ -115,20 +131,8 @@ class Listener(threading.Thread):
             self.session.run("SELECT 1")  # unanswered: the main loop cuts the connection
 
     def _is_lent(self) -> bool:
-        """Tell whether a pooler lends the server process of this connection to others between two transactions.
-
-        It does where the process changes, or serves a second connection too; of a pooler that is little used each asks
-        the same one in turn.
-        """
-        mine: set[int] = set()
-        others: set[int] = set()
         with self._second_session(type(self.session)) as second:
-            for _ in range(LOOKS_AT_POOLER):
-                mine.add(self.session.run(PROCESS)[0][0])
-                others.add(second.run(PROCESS)[0][0])
-                if len(mine) > 1 or mine & others:
-                    return True
-        return False
+            return lends_process(self.session, second)
 
     def _send(self, payload: str) -> None:
         """Send a hint by the way that enqueuers take: a LISTEN_DSN that leads to another database is noticed, too."""

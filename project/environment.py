@@ -27,11 +27,11 @@ def jobqueue_settings(environment: Mapping[str, str]) -> dict[str, Any]:
     for field in dataclasses.fields(JobQueueSettings):
         text = environment.get(PREFIX + field.name)
         if text is not None:
-            found[field.name] = _read(PREFIX + field.name, text, hints[field.name])
+            found[field.name] = _read(PREFIX + field.name, text, hints[field.name], secret=not field.repr)
     return found
 
 
-def _read(variable: str, text: str, hint: Any) -> Any:
+def _read(variable: str, text: str, hint: Any, *, secret: bool = False) -> Any:
     """Return the text as a value of the field's type; of a union, the first member that fits."""
     members = typing.get_args(hint) if typing.get_origin(hint) in (typing.Union, types.UnionType) else (hint,)
     if not text.strip() and type(None) in members:
@@ -42,7 +42,8 @@ def _read(variable: str, text: str, hint: Any) -> Any:
             return _reader(kind)(text)
         except ValueError:
             continue
-    raise ImproperlyConfigured(f"{variable}={text!r} cannot be read as {getattr(hint, '__name__', hint)}")
+    shown = "…" if secret else repr(text)
+    raise ImproperlyConfigured(f"{variable}={shown} cannot be read as {getattr(hint, '__name__', hint)}")
 
 
 def _reader(kind: type) -> Callable[[str], Any]:

@@ -3,130 +3,35 @@
     JobFactory(status=Status.RUNNING, lease_until=ago(1))
     JobFactory.create_batch(3, status=Status.DEAD, dedupe_key=None)
 
-A job's other columns follow from its status as the verbs would have left them; times are the database's.
+Jobs, attempts and workers are those of jobqueue.testing.factories, of a type that these tests have a handler for.
 """
 
-from datetime import timedelta
 from decimal import Decimal
-from typing import Any
 
-from django.db.models import Expression, QuerySet
-from factory.declarations import LazyAttribute, LazyFunction, SelfAttribute, Sequence, SubFactory, Trait
-from factory.django import DjangoModelFactory
+from factory.declarations import LazyFunction, SubFactory
 
-from jobqueue.models import Action, Attempt, Cost, Counter, Job, Stat, Worker
-from jobqueue.models.expressions import StatementTimestamp
+from jobqueue.models import Action, Cost, Counter, Stat
 from jobqueue.outcomes import Outcome
-from jobqueue.payloads import encode_payload
-from jobqueue.states import FINISHED, Status
+from jobqueue.states import Status
+from jobqueue.testing import factories
+from jobqueue.testing.factories import LEASE_SECONDS, WORKER, RowFactory, WorkerFactory, ago, ahead
 
-STARTED = (Status.RUNNING, Status.DONE, Status.DEAD)
-LEASE_SECONDS = 120
-WORKER = "worker-1"
-
-
-def ago(seconds: float) -> Expression:
-    """Return the database's time that many seconds ago, for a column of a new row."""
-    return StatementTimestamp() - timedelta(seconds=seconds)
+__all__ = ["LEASE_SECONDS", "WORKER", "WorkerFactory", "ago", "ahead"]
 
 
-def ahead(seconds: float) -> Expression:
-    """Return the database's time in that many seconds, for a column of a new row."""
-    return StatementTimestamp() + timedelta(seconds=seconds)
-
-
-def _outcome(job: Any) -> Outcome | None:
-    return {Status.DONE: Outcome.DONE, Status.DEAD: Outcome.FAILED, Status.CANCELLED: Outcome.CANCELLED}.get(job.status)
-
-
-class RowFactory(DjangoModelFactory[Any]):
-    """Insert the row as it is, then read it back: expressions become values."""
-
-    class Meta:
-        abstract = True
-
-    @classmethod
-    def _create(cls, model_class: Any, *args: Any, **kwargs: Any) -> Any:
-        # A plain QuerySet: Job.save() and Job.objects.bulk_create() refuse, since they skip the checks.
-        row = model_class(*args, **kwargs)
-        rows: QuerySet[Any] = QuerySet(model_class)
-        rows.bulk_create([row])
-        return rows.get(pk=row.pk)
-
-
-class JobFactory(RowFactory):
+class JobFactory(factories.JobFactory):
     """A job in the given status, PENDING unless told otherwise."""
 
-    class Meta:
-        model = Job
-
     job_type = "probe.ok"
-    queue = "default"
-    priority = 100
-    status = Status.PENDING
-    payload = LazyFunction(dict)
-    payload_bytes = LazyAttribute(lambda job: encode_payload(job.payload, max_bytes=2**30).size)
-    max_attempts = 3
-    attempts = LazyAttribute(lambda job: job.max_attempts if job.status == Status.DEAD else int(job.status in STARTED))
-    lease_epoch = LazyAttribute(lambda job: job.attempts)
-    run_after = LazyAttribute(lambda job: ahead(3600) if job.status == Status.SCHEDULED else StatementTimestamp())
-    worker_id = LazyAttribute(lambda job: WORKER if job.status in STARTED else None)
-    lease_until = LazyAttribute(lambda job: ahead(LEASE_SECONDS) if job.status == Status.RUNNING else None)
-    claimed_at = LazyAttribute(lambda job: StatementTimestamp() if job.status in STARTED else None)
-    run_started_at = LazyAttribute(
-        lambda job: StatementTimestamp() if job.status in (Status.DONE, Status.DEAD) else None
-    )
-    first_started_at = SelfAttribute("run_started_at")
-    finished_at = LazyAttribute(lambda job: StatementTimestamp() if job.status in FINISHED else None)
-    outcome = LazyAttribute(_outcome)
-    result = LazyAttribute(lambda job: {"ok": True} if job.status == Status.DONE else None)
-    last_error = LazyAttribute(lambda job: "boom" if job.status == Status.DEAD else None)
-    error_class = LazyAttribute(lambda job: "builtins.RuntimeError" if job.status == Status.DEAD else None)
-    fingerprint = LazyAttribute(lambda job: "f" * 16 if job.status == Status.DEAD else None)
-
-    class Params:
-        # A running job whose worker is lost.
-        expired = Trait(status=Status.RUNNING, lease_until=LazyFunction(lambda: ago(1)))
 
 
-class AttemptFactory(RowFactory):
+class AttemptFactory(factories.AttemptFactory):
     """An attempt that failed; of a dead job unless told otherwise."""
 
-    class Meta:
-        model = Attempt
-
     job = SubFactory(JobFactory, status=Status.DEAD)
-    number = 1
-    lease_epoch = SelfAttribute("number")
-    worker_id = WORKER
-    claimed_at = LazyFunction(lambda: ago(2))
-    started_at = LazyFunction(lambda: ago(1))
-    outcome = Outcome.FAILED
-    error_class = "builtins.RuntimeError"
-    error_text = "boom"
-    traceback = "Traceback (most recent call last):\nRuntimeError: boom"
-    fingerprint = "f" * 16
 
 
-class WorkerFactory(RowFactory):
-    """A worker that is alive and busy; idle=True makes one that sleeps and wants to be woken."""
-
-    class Meta:
-        model = Worker
-
-    worker_id = Sequence(lambda number: f"worker-{number}:test")
-    name = "worker"
-    hostname = "test"
-    pid = 1
-    queues = LazyFunction(lambda: ["default"])
-    job_types = LazyFunction(list)
-    slots = 2
-
-    class Params:
-        idle = Trait(idle_since=StatementTimestamp())
-
-
-class StatFactory(RowFactory):
+class StatFactory(RowFactory[Stat]):
     """One batch's statistics row."""
 
     class Meta:
@@ -141,7 +46,7 @@ class StatFactory(RowFactory):
     cpu_seconds = 0.125
 
 
-class CostFactory(RowFactory):
+class CostFactory(RowFactory[Cost]):
     """One settle's cost row."""
 
     class Meta:
@@ -153,7 +58,7 @@ class CostFactory(RowFactory):
     amount = Decimal("0.10")
 
 
-class CounterFactory(RowFactory):
+class CounterFactory(RowFactory[Counter]):
     """What was counted between two heartbeats."""
 
     class Meta:
@@ -164,7 +69,7 @@ class CounterFactory(RowFactory):
     amount = 1.0
 
 
-class ActionFactory(RowFactory):
+class ActionFactory(RowFactory[Action]):
     """One batch of one person's action."""
 
     class Meta:

@@ -49,7 +49,8 @@ def part(
     return format_html(
         '<div id="jobqueue-live-{}" class="jobqueue-live" data-jobqueue-live{} data-hx-get="{}"'
         ' data-hx-trigger="every {}s, jobqueue-live" data-hx-swap="innerHTML" data-hx-sync="this:drop">{}</div>',
-        *(name, SafeString(" data-jobqueue-steady" if steady else ""), address, every, content),
+        # One of two constants.
+        *(name, SafeString(" data-jobqueue-steady" if steady else ""), address, every, content),  # nosec B703
     )
 
 

@@ -11,9 +11,11 @@ from django.db import DatabaseError, InterfaceError, OperationalError, connectio
 
 from jobqueue.exceptions import ConfigurationError
 from jobqueue.managers import JobManager
+from jobqueue.managers.settling import sqlstate
 from jobqueue.models import Job
 
 CONNECT_SECONDS: Final = 5
+UNDEFINED_TABLE: Final = "42P01"
 
 
 class DatabaseCommand(BaseCommand):
@@ -33,7 +35,7 @@ class DatabaseCommand(BaseCommand):
         except ConfigurationError as error:
             raise CommandError(str(error)) from error
         if alias not in connections:
-            raise CommandError(f"--database {alias!r}: no such alias in settings.DATABASES")
+            raise CommandError(f"--database {alias!r}: no such alias in settings.DATABASES", returncode=2)
         connection = connections[alias]
         if connection.connection is None:  # a host that does not answer at all would be waited for two minutes
             settings = connection.settings_dict
@@ -49,7 +51,8 @@ def one_line_errors() -> Iterator[None]:
     except (OperationalError, InterfaceError) as error:
         raise CommandError(f"the database does not answer: {_first_line(error)}") from error
     except DatabaseError as error:
-        raise CommandError(f"the database refused: {_first_line(error)}") from error
+        hint = ": run manage.py migrate" if sqlstate(error) == UNDEFINED_TABLE else ""
+        raise CommandError(f"the database refused: {_first_line(error)}{hint}") from error
     except ConfigurationError as error:
         raise CommandError(str(error)) from error
 

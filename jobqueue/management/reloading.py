@@ -12,6 +12,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections import deque
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -40,7 +41,8 @@ class Reloader:
     def __init__(self, say: Callable[[str], object]) -> None:
         self._say = say
         self._changed: list[Path] = []
-        self._asked: list[int] = []  # signals that came, to pass on
+        self._asked: list[int] = []  # signals that came
+        self._unsent: deque[int] = deque()  # those of them that no worker was there for
         self._worker: subprocess.Popen[bytes] | None = None
 
     def run(self) -> int:
@@ -52,6 +54,7 @@ class Reloader:
         while True:
             self._changed.clear()
             self._worker = self._start()
+            self._pass_on()  # what came while it was being started
             code = self._follow(ticks)
             if self._asked or (code != COULD_NOT_START and not self._changed):
                 return code
@@ -95,8 +98,14 @@ class Reloader:
 
     def _on_signal(self, number: int, _frame: FrameType | None) -> None:
         self._asked.append(number)
-        if self._worker is not None and self._worker.returncode is None:
-            self._worker.send_signal(number)
+        self._unsent.append(number)
+        self._pass_on()
+
+    def _pass_on(self) -> None:
+        """Send the worker each signal once: a second SIGTERM would cut off what it runs."""
+        while self._unsent and self._worker is not None and self._worker.returncode is None:
+            with contextlib.suppress(IndexError):  # a signal came in between, and took it along
+                self._worker.send_signal(self._unsent.popleft())
 
 
 def _watch() -> Iterator[None]:

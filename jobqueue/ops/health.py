@@ -16,7 +16,7 @@ from pkgutil import iter_modules
 from typing import Any, Final, NamedTuple
 
 from django.conf import settings as django_settings
-from django.db import DatabaseError, InterfaceError, ProgrammingError
+from django.db import DatabaseError, InterfaceError
 
 from jobqueue import sql
 from jobqueue.conf import get_settings
@@ -123,16 +123,28 @@ def worker_health(
 
 def missing_migrations(run: Run) -> list[str]:
     """Return the names of this version's migrations that the database does not have, sorted."""
-    try:
-        # By hand: Django's loader imports every app's migrations, and a worker would keep them.
-        applied = {name for (name,) in run("SELECT name FROM django_migrations WHERE app = 'jobqueue'", {})}
-    except ProgrammingError:  # no migration of any app was ever applied
-        applied = set()
+    return sorted(_known_migrations() - _applied_migrations(run))
+
+
+def newer_migrations(run: Run) -> list[str]:
+    """Return the names of the migrations that the database has and this version does not know, sorted."""
+    known = _known_migrations()
+    return sorted(_applied_migrations(run) - known) if known else []
+
+
+def _applied_migrations(run: Run) -> set[str]:
+    # Asked first: a statement that fails would end the transaction around it, and the caller's next one with it.
+    if not run("SELECT to_regclass('django_migrations') IS NOT NULL", {})[0][0]:
+        return set()  # no migration of any app was ever applied
+    # By hand: Django's loader imports every app's migrations, and a worker would keep them.
+    return {name for (name,) in run("SELECT name FROM django_migrations WHERE app = 'jobqueue'", {})}
+
+
+def _known_migrations() -> set[str]:
     module = django_settings.MIGRATION_MODULES.get("jobqueue", "jobqueue.migrations")
     # As Django's loader does: what begins with an underscore is no migration.
     found = iter_modules(import_module(module).__path__) if module else ()
-    names = [each.name for each in found if not each.ispkg and each.name[0] not in "_~"]
-    return sorted(set(names) - applied)
+    return {each.name for each in found if not each.ispkg and each.name[0] not in "_~"}
 
 
 def _look(using: str, look: Callable[[Run], list[Check]]) -> list[Check]:

@@ -32,7 +32,7 @@ def make_database(url: str) -> str:
 
 
 def _connect(config: Mapping[str, Any]) -> "psycopg.Connection[tuple[str | None]]":
-    keys = {"NAME": "dbname", "USER": "user", "PASSWORD": "password", "HOST": "host", "PORT": "port"}
+    keys = {"NAME": "dbname", "USER": "user", "PASSWORD": "password", "HOST": "host", "PORT": "port"}  # names  # nosec B105
     given = {keys[key]: config[key] for key in keys if config.get(key)}
     return psycopg.connect(**given, **config.get("OPTIONS", {}), autocommit=True)
 

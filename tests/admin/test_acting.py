@@ -100,7 +100,7 @@ def test_a_group_of_errors_is_retried_as_a_whole(operator: Client) -> None:
     listed = operator.get(reverse(DEAD))
     assert [(group.jobs, group.error_class) for group in listed.context["groups"]] == [
         (4, "ValueError"),
-        (2, "builtins.RuntimeError"),
+        (2, "RuntimeError"),
     ]
     url = f"{reverse(DEAD)}?{listed.context['groups'][0].query}"
 

@@ -62,7 +62,7 @@ def test_groups_are_counted_by_window_with_their_trend(operator: Client) -> None
 
     head, row = cells(html)
     assert head[2:7] == ["1 hour", "24 hours", "7 days", "All", "Trend"]
-    assert row[0] == "builtins.RuntimeErrorno route to &lt;n&gt;"
+    assert row[0] == "RuntimeErrorno route to &lt;n&gt;"
     assert row[1:6] == ["probe.ok", "2", "3", "4", "5"]
     assert row[6].startswith("rising")
     assert "16.0 times the day&#x27;s mean" in row[6]

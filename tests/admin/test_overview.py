@@ -179,7 +179,7 @@ def test_rules_that_nobody_looks_at_are_not_taken_for_calm(anna: Client) -> None
 def test_muted_groups_are_not_taken_for_none(anna: Client) -> None:
     job = JobFactory.create(status=Status.DEAD)
     until = timezone.now() + timedelta(hours=1)
-    operations.mute_groups([operations.Group(job.fingerprint, job.job_type)], until, actor="demo")
+    operations.mute_groups([operations.Group(job.fingerprint or "", job.job_type)], until, actor="demo")
 
     html = anna.get(part_url("groups")).content.decode()
 

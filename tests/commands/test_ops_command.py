@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from django.db import connection
 
 from jobqueue.management import tables
 from jobqueue.managers import counting
@@ -134,7 +135,7 @@ def raise_in_sql() -> None:
 def test_an_alias_that_does_not_exist_is_named(run: Callable[..., Ran]) -> None:
     ran = run("jobqueue_ops", "--database", "nowhere")
 
-    assert (ran.code, ran.out) == (1, "")
+    assert (ran.code, ran.out) == (2, ""), "wrong options, not a database that is away"
     assert "'nowhere': no such alias" in ran.error
 
 
@@ -151,6 +152,17 @@ def test_with_the_database_away_there_is_one_line_and_exit_code_1(command: list[
     assert (ran.returncode, ran.stdout) == (1, "")
     assert len(ran.stderr.strip().splitlines()) == 1
     assert ran.stderr.startswith("CommandError: the database does not answer: ")
+
+
+@pytest.mark.django_db
+def test_tables_that_no_migration_has_made_are_told_with_what_to_do(run: Callable[..., Ran]) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("SET LOCAL search_path TO pg_catalog")  # where no table of ours is
+
+    ran = run("jobqueue_redrive", "--all", "--dry-run")
+
+    assert (ran.code, ran.out) == (1, "")
+    assert ran.error.endswith('relation "jobqueue_job" does not exist: run manage.py migrate')
 
 
 @pytest.mark.django_db

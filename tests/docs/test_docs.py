@@ -18,11 +18,13 @@ from jobqueue.contrib.tasks_db.management.commands import jobqueue_adopt_tasks_d
 from jobqueue.management.commands import (
     jobqueue_alerts,
     jobqueue_costs,
+    jobqueue_doctor,
     jobqueue_health,
     jobqueue_ops,
     jobqueue_prune,
     jobqueue_queue,
     jobqueue_redrive,
+    jobqueue_run,
     jobqueue_worker,
 )
 from jobqueue.rules import RULES
@@ -79,7 +81,7 @@ def test_every_worker_option_is_documented_and_every_documented_one_exists() -> 
 def test_every_option_of_the_other_commands_is_documented_and_every_documented_one_exists() -> None:
     modules = (
         *(jobqueue_alerts, jobqueue_costs, jobqueue_health, jobqueue_ops),
-        *(jobqueue_redrive, jobqueue_prune, jobqueue_queue, jobqueue_adopt_tasks_db),
+        *(jobqueue_doctor, jobqueue_run, jobqueue_redrive, jobqueue_prune, jobqueue_queue, jobqueue_adopt_tasks_db),
     )
     commands = [module.Command() for module in modules]
     documented = [row[0].strip("`") for row in rows(DOCS / "commands.md", "option")]

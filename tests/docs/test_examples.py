@@ -12,7 +12,7 @@ from django.contrib.auth.models import Group
 from jobqueue.models import Job
 from jobqueue.registry import registry
 from jobqueue.states import Status
-from jobqueue.testing import drain, run_once
+from jobqueue.testing import run_once
 from tests.docs.pages import ROOT, Block, blocks, name_of, pages
 
 README = ROOT / "README.md"
@@ -57,23 +57,6 @@ def test_the_example_of_the_readme_enqueues_and_runs(execute: Execute) -> None:
 
     digest = hashlib.sha256(Path("manage.py").read_bytes()).hexdigest()
     assert Job.objects.get().result == {"sha256": digest}
-
-
-@pytest.mark.django_db
-def test_the_tour_of_the_readme_shows_what_it_says(execute: Execute, capsys: pytest.CaptureFixture[str]) -> None:
-    execute(block_with(README, "@job("))
-    execute(block_with(README, "run_after=timedelta(hours=1)"))
-    first, missing, scheduled, keyed = Job.objects.order_by("pk")
-
-    assert drain() == [(keyed.pk, Status.DONE), (first.pk, Status.DONE), (missing.pk, Status.DEAD)]
-
-    tour = block_with(README, "attempt_history()")
-    execute(Block(tour.page, tour.language, tour.text.replace("cancel(3)", f"cancel({scheduled.pk})")))
-    statuses = dict(Job.objects.values_list("pk", "status"))
-    assert (statuses[scheduled.pk], statuses[missing.pk]) == (Status.CANCELLED, Status.DEAD)
-    told = capsys.readouterr().out
-    assert told.startswith("None\n")
-    assert "FileNotFoundError" in told
 
 
 @pytest.mark.django_db

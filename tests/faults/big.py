@@ -25,6 +25,7 @@ CONFIG = {
     "maintenance_work_mem": "256MB",
     "log_line_prefix": "%m [%p] %a ",
     "log_parameter_max_length": "0",
+    "log_lock_waits": "on",  # those of a second and more
 }
 
 OLD, YOUNG, SCHEDULED, DEAD, PENDING = 1_000_000, 1_000_000, 500_000, 100_000, 1_000

@@ -1,6 +1,7 @@
 """Migrations of a release beside the traffic of a big table: nobody's enqueue waits for one."""
 
 import io
+import re
 import subprocess
 import sys
 
@@ -21,8 +22,9 @@ from tests.worker.waiting import until
 from .clients import Enqueuer, OldEnqueuer
 from .measured import Recovery
 from .migration_rules import complaints, statements
+from .servers import PrivateServer
 
-FIRST = "0001_initial"
+FIRST, LAST = "0001_initial", "0010_console_indexes"
 BLOCKED_SECONDS = 1.0
 
 
@@ -120,7 +122,7 @@ def build(operation: BuildIndex) -> None:
 
 
 def test_migrations_beside_four_workers_and_two_enqueuers_block_nobody(
-    launch: Launch, worker_env: dict[str, str], recovery: Recovery
+    launch: Launch, worker_env: dict[str, str], recovery: Recovery, scale_server: PrivateServer
 ) -> None:
     """C117: on 2.6 million rows, from the first release forward, one by one; then an index, cut off once.
 
@@ -147,6 +149,8 @@ def test_migrations_beside_four_workers_and_two_enqueuers_block_nobody(
 
     clients = (old, older, one, other)
     assert [error for client in clients for error in client.errors] == []
+    waits = re.findall(r".*still waiting for \w+ on (?:relation|extension|tuple).*", scale_server.log_text)
+    assert waits == [], "nobody waits for a lock on a table for a second"
     longest = max(client.longest for client in clients)
     recovery("the longest enqueue beside the migrations", longest, within=BLOCKED_SECONDS)
     assert min(client.enqueued for client in clients) > 50
@@ -154,3 +158,27 @@ def test_migrations_beside_four_workers_and_two_enqueuers_block_nobody(
     until(lambda: not due.exists(), within=60, what="all that was enqueued meanwhile done")
     assert [worker.code for worker in workers] == [None] * 4
     assert "Traceback" not in "".join(worker.log for worker in workers)
+
+
+def test_a_migrate_that_was_cut_off_is_run_again(worker_env: dict[str, str]) -> None:
+    """C117: its connection ended while it builds the indexes of 2.6 million rows; the next one builds them all."""
+    migrate(worker_env, "0009")
+    command = [sys.executable, "manage.py", "migrate", "jobqueue", "0010", "-v", "0"]
+    cut = subprocess.Popen(command, cwd=ROOT, env=worker_env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    with psycopg.connect(database_conninfo(), autocommit=True) as raw:
+        until(
+            lambda: raw.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_progress_create_index").fetchone(),
+            within=60,
+            what="an index that is built",
+        )
+    told, _ = cut.communicate(timeout=60)
+    assert (cut.returncode, b"terminating connection" in told) == (1, True), told
+
+    migrate(worker_env, "0010")
+
+    with psycopg.connect(database_conninfo(), autocommit=True) as raw:
+        ruins = raw.execute("SELECT indexrelid::regclass::text FROM pg_index WHERE NOT indisvalid").fetchall()
+    assert ruins == []
+    operations = MigrationLoader(None).disk_migrations["jobqueue", LAST].operations
+    wanted = [operation.index.name for operation in operations if isinstance(operation, BuildIndex)]
+    assert [name for name in wanted if not index(name)] == []

@@ -34,7 +34,7 @@ def test_a_result_that_is_taken_can_be_stored(value: Any) -> None:
         else:
             job = JobFactory.create(status=Status.RUNNING)
             done = Done(job.pk, job.lease_epoch, encoded.text)
-            assert settle_done(Job.objects.run_sql, worker_id=job.worker_id, jobs=[done]) == {job.pk: Status.DONE}
+            assert settle_done(Job.objects.run_sql, worker_id=job.fence.worker_id, jobs=[done]) == {job.pk: Status.DONE}
             Job.objects.get(pk=job.pk)
         transaction.set_rollback(True)
 
@@ -83,7 +83,7 @@ def test_a_cost_that_is_taken_can_be_stored_to_the_last_digit(costs: list[tuple[
         total = sum((line.amount for line in lines), Decimal(0))
         if total < 10**12:
             done = Done(job.pk, job.lease_epoch, costs=lines)
-            settle_done(Job.objects.run_sql, worker_id=job.worker_id, jobs=[done])
+            settle_done(Job.objects.run_sql, worker_id=job.fence.worker_id, jobs=[done])
             assert Job.objects.get(pk=job.pk).cost_total == total
         transaction.set_rollback(True)
 

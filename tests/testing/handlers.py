@@ -6,6 +6,7 @@ from typing import Any
 from django.contrib.auth.models import Group
 from django.db import IntegrityError, connection, transaction
 
+from jobqueue import Retry, Snooze
 from jobqueue.models import Job
 
 
@@ -68,4 +69,36 @@ def asks(context: Any) -> int | None:
         return int(cursor.fetchone()[0])
 
 
-HANDLERS = (writes, breaks, fails_after, completes, chains, reports, waits, asks)
+def notes(context: Any, *, text: str) -> int:
+    """Enqueue a job and tell how many have ended before it returns itself: none may run within it."""
+    with transaction.atomic():
+        Job.objects.enqueue("inside.writes", {"name": text})
+    return Group.objects.filter(name=text).count()
+
+
+def recovers(context: Any, *, at: int) -> int:
+    """Fail until a given attempt."""
+    if context.attempt < at:
+        raise LookupError(f"attempt {context.attempt}")
+    return int(context.attempt)
+
+
+def snoozes(context: Any) -> None:
+    """Come again later, without being charged."""
+    raise Snooze(60)
+
+
+def quits(context: Any) -> None:
+    """Leave Python."""
+    raise SystemExit(3)
+
+
+def asks_again(context: Any) -> None:
+    """Ask for another attempt, which is no error."""
+    raise Retry(60)
+
+
+HANDLERS = (
+    *(writes, breaks, fails_after, completes, chains, reports, waits, asks),
+    *(notes, recovers, snoozes, quits, asks_again),
+)

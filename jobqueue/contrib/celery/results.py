@@ -97,7 +97,7 @@ class AsyncResult:
         Raises TimeoutError after ``timeout`` seconds, and RuntimeError where it would wait for ever: within a task,
         and in a transaction, which the worker cannot see into. Raises JobQueueError where there is no such job.
         """
-        if not current_request.get().called_directly:
+        if not current_request.get().called_directly:  # a context variable, no HTTP  # nosec B113
             raise RuntimeError("AsyncResult.get() within a task waits for a slot that the task itself may hold")
         last = None if timeout is None else time.monotonic() + timeout
         while True:

@@ -76,7 +76,7 @@ class CeleryTask(CalledTask):
     @property
     def request(self) -> Request:
         """Return the run under way in this thread."""
-        return current_request.get()
+        return current_request.get()  # a context variable, no HTTP  # nosec B113
 
     @property
     def max_retries(self) -> int | None:

@@ -6,11 +6,11 @@ import argparse
 import sys
 from datetime import timedelta
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
-from django.core import checks
+from django.core import checks, mail
 from django.core.management.base import BaseCommand, CommandError
-from django.db import connections
+from django.db import ProgrammingError, connections
 
 from jobqueue.children.launcher import ZygoteFailed
 from jobqueue.conf import get_settings
@@ -18,10 +18,13 @@ from jobqueue.exceptions import ConfigurationError
 from jobqueue.logs import speak_by_default
 from jobqueue.management import reloading
 from jobqueue.managers.rows import Run
+from jobqueue.managers.settling import sqlstate
 from jobqueue.models import Job
 from jobqueue.ops.health import missing_migrations
 from jobqueue.worker.options import WorkerOptions
 from jobqueue.worker.supervisor import Supervisor
+
+INSUFFICIENT_PRIVILEGE: Final = "42501"
 
 
 def _seconds(text: str) -> timedelta:
@@ -33,6 +36,15 @@ def _seconds(text: str) -> timedelta:
     except (ValueError, OverflowError) as error:
         msg = f"{text!r} is not a number of seconds"
         raise argparse.ArgumentTypeError(msg) from error
+
+
+def _refuse_in_tests(alias: str) -> None:
+    """Raise CommandError within a test, where a worker would end at once or run jobs on the wrong database."""
+    if connections[alias].in_atomic_block or hasattr(mail, "outbox"):  # as setup_test_environment() makes it
+        raise CommandError(
+            "a worker sees what is committed, and its children open connections of their own: they would miss this "
+            "test's transaction, or its database. Run what is due with jobqueue.testing.drain() instead"
+        )
 
 
 class Command(BaseCommand):
@@ -65,14 +77,15 @@ class Command(BaseCommand):
 
     def handle(self, **options: Any) -> None:
         """Run the worker and exit with its code."""
-        speak_by_default()
+        speak_by_default(verbose=options["verbosity"] > 1)
         if sys.platform != "linux":
             raise CommandError("workers run on Linux: they rely on its process control (enqueueing works anywhere)")
         if options["reload"] and not reloading.is_below_reloader():
-            reloading.run(self.stderr.write)
+            reloading.run(partial(self.stderr.write, style_func=self.style.MIGRATE_HEADING))
         alias = options["database"] or Job.objects.write_db
         if alias not in connections:
             raise CommandError(f"--database {alias!r}: no such alias in settings.DATABASES", returncode=2)
+        _refuse_in_tests(alias)
         try:
             supervisor = Supervisor(
                 self._options(alias, options),
@@ -90,6 +103,11 @@ class Command(BaseCommand):
             raise CommandError(str(error), returncode=2) from error
         except ZygoteFailed as error:
             raise CommandError(str(error)) from error
+        except ProgrammingError as error:
+            if sqlstate(error) != INSUFFICIENT_PRIVILEGE:
+                raise
+            msg = f"{str(error).strip().splitlines()[0]}: this role lacks a grant, docs/databases.md has what it needs"
+            raise CommandError(msg) from error
         if code:
             sys.exit(code)
 

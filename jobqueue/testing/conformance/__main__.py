@@ -6,7 +6,10 @@ import os
 import sys
 from collections.abc import Sequence
 
-import pytest
+try:
+    import pytest
+except ImportError as error:
+    raise SystemExit("the conformance kit needs pytest: pip install 'jobqueue[test]'") from error
 
 _OWN = ("-c", os.devnull, "--rootdir", ".", "-p", "no:cacheprovider", "-p", "no:django", "--noconftest")
 

@@ -14,7 +14,10 @@ import django
 #: Where the tasks API is.
 MODULE: Final = "django.tasks" if django.VERSION >= (6, 0) else "django_tasks"
 
-_api: Any = import_module(MODULE)
+try:
+    _api: Any = import_module(MODULE)
+except ImportError as error:
+    raise ImportError("the kit needs the tasks API: Django 6.0 or newer, or pip install 'jobqueue[tasks]'") from error
 _exceptions: Any = import_module(f"{MODULE}.exceptions")
 _signals: Any = import_module(f"{MODULE}.signals")
 

@@ -30,7 +30,7 @@ def deadline_1h(_seconds: float) -> str:
 
 def dead_1h(_seconds: float) -> str:
     """Have a job die, with a password in its error."""
-    Job.objects.enqueue("demo.fail", {"password": "hunter2"})
+    Job.objects.enqueue("demo.fail", {"password": "hunter2"})  # to see it masked  # nosec B105
     return "a job enqueued that dies at once; its error holds a password, which the alert masks"
 
 

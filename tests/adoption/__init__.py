@@ -1,0 +1,1 @@
+"""What a project meets that adds jobqueue: the files that pip installs, what they need, and what they must not."""
