@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 AHEAD_SECONDS = 0.03  # how much work a child is given ahead
 DEEPEST = 600
-FIRST_FITTING = 64  # jobs that a slot is thought to have room for, before more were given
+FIRST_FITTING = 200  # jobs that a slot is thought to have room for, before more were given
 HANDFULS = 10  # in which a slot is given what it may hold
 LONG_SECONDS = 0.05  # a job that has run so long has nothing given behind it
 RECALL_SECONDS = 0.06
@@ -119,7 +119,7 @@ class HandOut:
     @property
     def well_fed(self) -> bool:
         """Whether every child has more short jobs waiting than it will run in the next few milliseconds."""
-        enough = self.depth // 4
+        enough = self.depth // 3
         return enough > 1 and all(child.waiting() > enough for child in self._crew.children.values())
 
     @property
@@ -145,9 +145,10 @@ class HandOut:
         self._reserving = self._new_reserving()
         self._alone = self._hand(self._alone, rooms, self._give_own)
         if self._reserving is None:
-            # No larger than a fair share: that the next ones are as short as the last ones were is a guess.
+            # In equal parts of a fair share: that the next ones are as short as the last ones were is a guess.
             share = -(-len(self._local) // max(1, sum(room > 0 for room in rooms.values())))
-            self._pour(rooms, max(1, min(share, depth // HANDFULS)))
+            parts = max(1, -(-share // max(1, depth // HANDFULS)))
+            self._pour(rooms, max(1, -(-share // parts)))
         else:
             self._local = self._hand(self._local, rooms, self._give)
         if self._fitting < DEEPEST and not self._local:

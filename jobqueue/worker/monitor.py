@@ -48,7 +48,7 @@ class Monitor:
         """Take the port at once. Raises ConfigurationError where it cannot be had, or nothing may be shown on it."""
         settings = get_settings()
         if settings.OPS_TOKEN is None and not settings.HEALTH_OPEN:
-            msg = "--metrics-port needs JOBQUEUE['OPS_TOKEN'], which opens it: without it nobody is let in"
+            msg = "--metrics-port needs JOBQUEUE['OPS_TOKEN'], which opens it, or HEALTH_OPEN for health alone: set one"
             raise ConfigurationError(msg)
         require_client()
         # This process makes no other connections by Django's own settings: those of its threads name all of theirs.

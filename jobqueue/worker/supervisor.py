@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("jobqueue.worker")
 
 LONGEST_WAIT = 1.0
-GATHER_SECONDS = 0.002
+GATHER_SECONDS = 0.004
 WATCH_SECONDS = 1.0
 STALL_SECONDS = 1.0
 END_SECONDS = 0.5
