@@ -36,7 +36,7 @@ class Fixtures:
     def jobqueue_eager(self, request: pytest.FixtureRequest) -> Iterator[None]:
         """Run what the test enqueues as soon as it is committed; options are those of the test's marker."""
         _check_installed()
-        from jobqueue.testing import eager  # noqa: PLC0415
+        from jobqueue.testing import eager  # noqa: PLC0415  (pytest loads this before Django has settings)
 
         marker = request.node.get_closest_marker(MARKER)
         with eager(**(marker.kwargs if marker else {})):
@@ -46,7 +46,7 @@ class Fixtures:
     def jobqueue_jobs(self, db: None) -> Iterator[CapturedJobs]:
         """Return the jobs that the test has enqueued so far."""
         _check_installed()
-        from jobqueue.testing import capture_jobs  # noqa: PLC0415
+        from jobqueue.testing import capture_jobs  # noqa: PLC0415  (pytest loads this before Django has settings)
 
         with capture_jobs() as jobs:
             yield jobs
@@ -55,7 +55,7 @@ class Fixtures:
     def jobqueue_drain(self, db: None) -> Callable[..., list[tuple[int, Any]]]:
         """Return drain(), which runs what is due."""
         _check_installed()
-        from jobqueue.testing import drain  # noqa: PLC0415
+        from jobqueue.testing import drain  # noqa: PLC0415  (pytest loads this before Django has settings)
 
         return drain
 
@@ -63,13 +63,13 @@ class Fixtures:
     def jobqueue_travel(self, db: None) -> Callable[..., None]:
         """Return travel(), which lets time pass for all jobs."""
         _check_installed()
-        from jobqueue.testing import travel  # noqa: PLC0415
+        from jobqueue.testing import travel  # noqa: PLC0415  (pytest loads this before Django has settings)
 
         return travel
 
 
 def _check_installed() -> None:
-    from django.apps import apps  # noqa: PLC0415
+    from django.apps import apps  # noqa: PLC0415  (pytest loads this before Django has settings)
 
     if not apps.is_installed("jobqueue"):
         pytest.fail("jobqueue is not in INSTALLED_APPS: this fixture has no jobs to work on", pytrace=False)

@@ -1,6 +1,6 @@
 """The settings of the tests with all that can be logged in the log."""
 
-from tests.settings import *  # noqa: F403
+from tests.settings import *  # noqa: F403  (as settings are derived)
 
 LOGGING = {
     "version": 1,

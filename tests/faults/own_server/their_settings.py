@@ -5,7 +5,7 @@ THEIR_DATABASES is its DATABASES as JSON, THEIR_ROUTERS the dotted names of its 
 
 from typing import Any
 
-from tests.settings import *  # noqa: F403
+from tests.settings import *  # noqa: F403  (as settings are derived)
 from tests.settings import JOBQUEUE, env
 
 DATABASES = env.json("THEIR_DATABASES")

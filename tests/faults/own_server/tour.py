@@ -15,16 +15,16 @@ import django
 
 django.setup()
 
-from django.contrib.auth.models import Group, User  # noqa: E402
-from django.core.management import call_command  # noqa: E402
-from django.db import connections, transaction  # noqa: E402
-from django.test import Client  # noqa: E402
-from django.urls import reverse  # noqa: E402
+from django.contrib.auth.models import Group, User  # noqa: E402  (after setup())
+from django.core.management import call_command  # noqa: E402  (after setup())
+from django.db import connections, transaction  # noqa: E402  (after setup())
+from django.test import Client  # noqa: E402  (after setup())
+from django.urls import reverse  # noqa: E402  (after setup())
 
-from jobqueue.models import Action, Attempt, Job, Worker  # noqa: E402
-from jobqueue.states import Status  # noqa: E402
-from tests.admin.matrix import ROWS, World  # noqa: E402
-from tests.worker.waiting import until  # noqa: E402
+from jobqueue.models import Action, Attempt, Job, Worker  # noqa: E402  (after setup())
+from jobqueue.states import Status  # noqa: E402  (after setup())
+from tests.admin.matrix import ROWS, World  # noqa: E402  (after setup())
+from tests.worker.waiting import until  # noqa: E402  (after setup())
 
 WITHIN_SECONDS = 30
 MACHINES = ("health/live", "health/ready", "ops", "metrics")
