@@ -16,12 +16,15 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 
+import prometheus_client
 import pytest
 import yaml
+from django.contrib import admin
 from django.contrib.auth.models import User
 from django.core.management import BaseCommand, CommandParser, get_commands, load_command_class
 from django.db import connection, transaction
 from django.test import RequestFactory
+from django.urls import reverse
 
 from jobqueue.contrib.tasks_db.management.commands import jobqueue_adopt_tasks_db
 from jobqueue.registry import registry
@@ -111,9 +114,19 @@ def test_every_block_says_what_it_is() -> None:
     assert found == []
 
 
+@pytest.fixture
+def same_admins() -> Iterator[None]:
+    """Put the admins back that a page replaces by its own."""
+    reverse("admin:index")  # the addresses are those of the admins that are there by now
+    kept = dict(admin.site._registry)
+    yield
+    admin.site._registry.clear()
+    admin.site._registry.update(kept)
+
+
 @pytest.mark.parametrize("page", RUN, ids=lambda page: page.stem)
-def test_the_python_of_the_page_runs(page: Path, db: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In order, in the module shop.jobs, each block within a savepoint."""
+def test_the_python_of_the_page_runs(page: Path, db: None, same_admins: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In order, in the module shop.jobs, each block within a savepoint; what it registers is forgotten afterwards."""
     module, package = ModuleType("shop.jobs"), ModuleType("shop")
     monkeypatch.setitem(sys.modules, "shop.jobs", module)
     monkeypatch.setitem(sys.modules, "shop", package)
@@ -122,6 +135,7 @@ def test_the_python_of_the_page_runs(page: Path, db: None, monkeypatch: pytest.M
     registry.load()
     for name in ("_handlers", "_aliases"):
         monkeypatch.setattr(registry, name, dict(getattr(registry, name)))
+    monkeypatch.setattr(prometheus_client, "REGISTRY", prometheus_client.CollectorRegistry())
     module.__dict__["request"] = RequestFactory().get("/")
     module.__dict__["request"].user = User.objects.create_superuser("anna")
     JobFactory.create()
