@@ -39,7 +39,7 @@ from .announcing import has_receivers, send_signal
 from .connections import drop_dead_connections, tidy_connections
 from .coroutines import SharedLoop, run_alone
 from .executor import UNHEARD, Executor
-from .processes import adopt_orphans, die_with_parent, end_descendants, has_children, own_cpu_seconds
+from .processes import CpuClock, Offspring, adopt_orphans, die_with_parent, end_descendants
 from .protocol import (
     CANCEL,
     DEADLINE,
@@ -86,6 +86,7 @@ class Child:
         self._threads = 0  # how many there were when the handler began, where there is one slot
         self._buffer = bytearray(MESSAGE_BYTES)
         self._loop = SharedLoop()
+        self._clock, self._offspring = CpuClock(), Offspring()
         self._executor = Executor(
             worker_id=worker_id,
             reporter=self,
@@ -93,7 +94,8 @@ class Child:
             guard=partial(_Guard, self),
             began=lambda work: self._send(frame("B", work[:2])),
             found=lambda work, handler: self._send(frame("Q", work[:2], json.dumps(handler.policy().to_json()))),
-            cpu_clock=time.thread_time if slots > 1 else own_cpu_seconds,
+            cpu_clock=time.thread_time if slots > 1 else self._clock.read,
+            cpu_start=time.thread_time if slots > 1 else self._clock.start,
             run_coroutine=self._run_on_loop if slots > 1 else run_alone,
         )
         # A handler that forks and returns in both processes must not have two of them serve this inbox.
@@ -144,6 +146,7 @@ class Child:
             self._executor.execute(item)
         finally:
             if key in self._announcing:
+                self._clock.break_off()
                 self._announcing.discard(key)
                 self._send(frame("A", key))
             if key in self._armed:  # the order to stop came in the moment between the handler's end and disarm()
@@ -151,7 +154,7 @@ class Child:
             if self._slots == 1:
                 signal.alarm(0)  # one that a handler set and forgot would end the next job
             tidy_connections()
-            if has_children():
+            if self._offspring.any():
                 self._clear_leftovers(item)
             if self._has_lost_threads:
                 self._send(frame("T", key))
@@ -297,6 +300,7 @@ class Child:
 
     def _clear_leftovers(self, work: Work) -> None:
         """Kill what the handler started and left running, however it got away."""
+        self._clock.break_off()
         if self._slots > 1 and len(self._armed):
             self._send(frame("T", work[:2]))  # whose they are cannot be told
         else:
@@ -340,6 +344,8 @@ def _is_awaited(end: Done | Ending | Release, sender: str) -> bool:
     """Tell whether a receiver waits for the signal that follows this end."""
     if isinstance(end, Release):
         return False
+    if registry.task_source is None and isinstance(end, Done) and not signals.job_done.receivers:
+        return False  # of nearly all jobs: only tasks have observers
     handler = registry.find_known(sender)
     observer = None if handler is None else handler.observer
     if observer is not None and (not isinstance(end, Done) or observer.awaits_success()):

@@ -28,6 +28,8 @@ MESSAGE_BYTES = 64 * 1024
 FRAME_HEAD = struct.Struct("!Icqq?dd")
 # kind, job id, lease epoch, attempt, attempts allowed, payload bytes, lengths of type, queue and trace context
 WORK_HEAD = struct.Struct("!cqqhhiBBB")
+_unpack = WORK_HEAD.unpack_from
+NOTICE = ord("S")
 LONGEST_NAME_BYTES = 255
 FD_BYTES = socket.CMSG_SPACE(4)
 
@@ -65,6 +67,11 @@ class Notice(NamedTuple):
 def _name(text: str) -> bytes:
     # Rows that were written by hand may have longer names than a message has room for: the handler sees their heads.
     return text.encode()[:LONGEST_NAME_BYTES]
+
+
+@functools.lru_cache(maxsize=256)
+def _text(name: bytes) -> str:
+    return name.decode(errors="ignore")
 
 
 def send_message(sock: socket.socket, item: Work | Notice) -> None:
@@ -115,23 +122,24 @@ def receive_message(sock: socket.socket, flags: int = 0, *, buffer: bytearray | 
     size, ancillary, _, _ = sock.recvmsg_into([buffer], FD_BYTES, flags)
     if not size:
         return None
-    data = bytes(memoryview(buffer)[:size])
-    if data[:1] == b"S":
-        return Notice(*json.loads(data[1:]))
-    kind, job_id, epoch, attempt, max_attempts, payload_bytes, *lengths = WORK_HEAD.unpack_from(data)
-    type_end = WORK_HEAD.size + lengths[0]
-    queue_end = type_end + lengths[1]
-    trace_end = queue_end + lengths[2]
-    body = data[trace_end:]
+    if buffer[0] == NOTICE:
+        return Notice(*json.loads(buffer[1:size]))
+    kind, job_id, epoch, attempt, max_attempts, payload_bytes, type_bytes, queue_bytes, trace_bytes = _unpack(buffer)
+    queue_at = WORK_HEAD.size + type_bytes
+    trace_at = queue_at + queue_bytes
+    body_at = trace_at + trace_bytes
     if kind == b"F":
         memory = struct.unpack("i", ancillary[0][2])[0]
         with open(memory, "rb") as file:
             file.seek(0)
-            body = file.read()
-    job_type = data[WORK_HEAD.size : type_end].decode(errors="ignore")
-    queue = data[type_end:queue_end].decode(errors="ignore")
-    trace = data[queue_end:trace_end].decode(errors="ignore") or None
-    return Work(job_id, epoch, job_type, queue, attempt, max_attempts, payload_bytes, body.decode(), trace)
+            payload = file.read().decode()
+    else:
+        payload = buffer[body_at:size].decode()
+    job_type = _text(bytes(buffer[WORK_HEAD.size : queue_at]))
+    queue = _text(bytes(buffer[queue_at:trace_at]))
+    trace = buffer[trace_at:body_at].decode(errors="ignore") if trace_bytes else None
+    # Past the named tuple's own constructor, as everything here is done once a job.
+    return tuple.__new__(Work, (job_id, epoch, job_type, queue, attempt, max_attempts, payload_bytes, payload, trace))
 
 
 def take_back(sock: socket.socket) -> Iterator[Work | Notice]:
@@ -164,10 +172,12 @@ def frame(
 
 def frame_for(item: Done | Ending | Release, *, waits: bool) -> bytes:
     """Return the frame that tells how a run ended; `waits`: the child stays until it hears what became of it."""
-    run = item.id, item.lease_epoch
     if isinstance(item, Done):
-        cpu = -1.0 if item.cpu_seconds is None else item.cpu_seconds
-        return frame("D", run, item.result, waits=waits, seconds=item.run_seconds, cpu=cpu)
+        job_id, epoch, result, seconds, cpu, *_ = item
+        data = result.encode()
+        cpu = -1.0 if cpu is None else cpu
+        return FRAME_HEAD.pack(FRAME_HEAD.size - 4 + len(data), b"D", job_id, epoch, waits, seconds, cpu) + data
+    run = item.id, item.lease_epoch
     if isinstance(item, Ending):
         return frame("E", run, json.dumps(item.to_json()), waits=waits)
     return frame("R", run, json.dumps(None if item.delay is None else item.delay.total_seconds()), waits=waits)
@@ -185,19 +195,19 @@ class Reader:
         """Add a piece and return the frames that are whole now."""
         if self._rest:
             data = self._rest + data
-        reports = []
-        start, size, head = 0, len(data), FRAME_HEAD.size
+        reports: list[Report] = []
+        start, size, head, make = 0, len(data), FRAME_HEAD.size, tuple.__new__
         while size - start >= head:
             length, kind, job_id, epoch, waits, seconds, cpu = FRAME_HEAD.unpack_from(data, start)
             end = start + 4 + length
             if size < end:
                 break
             body = data[start + head : end].decode()
-            if kind == b"D":
-                value: Any = Done(job_id, epoch, body, seconds, None if cpu < 0 else cpu)
+            if kind == b"D":  # nearly all; past the constructors of the named tuples, which take longer than the rest
+                done = make(Done, (job_id, epoch, body, seconds, None if cpu < 0 else cpu, None, ()))
+                reports.append(make(Report, ("D", job_id, epoch, done, waits)))
             else:
-                value = json.loads(body) if body else None
-            reports.append(Report(kind.decode(), job_id, epoch, value, waits))
+                reports.append(Report(kind.decode(), job_id, epoch, json.loads(body) if body else None, waits))
             start = end
         self._rest = data[start:]
         return reports

@@ -1,4 +1,4 @@
-"""Receivers of the product's signals, connected where PROBE_RECEIVERS says what they do: record, raise."""
+"""Receivers of the product's signals, connected where PROBE_RECEIVERS says what they do: record, raise, burn."""
 
 import os
 import sys
@@ -56,9 +56,18 @@ def connect_worker_receivers() -> None:
         signals.worker_stopped.connect(raise_for_worker, weak=False)
 
 
+def burn(**_: Any) -> None:
+    """Take half a second of the processor."""
+    until = time.process_time() + 0.5
+    while time.process_time() < until:
+        pass
+
+
 def connect_receivers() -> None:
     """Connect what PROBE_RECEIVERS asks for, to every signal of a job."""
     known = {"record": record_signal, "raise": raise_always, "dawdle": dawdle}
+    if os.environ.get("PROBE_RECEIVERS") == "burn_done":
+        signals.job_done.connect(burn, weak=False)
     if os.environ.get("PROBE_RECEIVERS") == "heartbeat":
         signals.worker_heartbeat.connect(measure_heartbeat, weak=False)
     chosen = known.get(os.environ.get("PROBE_RECEIVERS", ""))

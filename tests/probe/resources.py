@@ -3,6 +3,7 @@
 import ctypes
 import mmap
 import os
+import queue
 import subprocess
 import sys
 import tempfile
@@ -131,12 +132,21 @@ def _start(kind: str) -> list[int]:
         return [subprocess.Popen(SLEEPER, start_new_session=True, env={}).pid]
     if kind == "fork":
         return [_forked()]
+    if kind == "thread":  # that goes on, so that its program does not become the main thread's
+        told: queue.SimpleQueue[int] = queue.SimpleQueue()
+        threading.Thread(target=_start_and_stay, args=[told], daemon=True).start()
+        return [told.get()]
     # The shell ends at once, its programs go on without a parent: in sessions of their own, one without environment.
     script = "setsid sleep 303 & echo $!; env -i setsid sleep 304 & echo $!; sleep 305 & echo $!"
     with tempfile.TemporaryFile("w+") as told:
         subprocess.run(script, shell=True, check=True, stdout=told, stderr=subprocess.DEVNULL)
         told.seek(0)
         return [int(line) for line in told]
+
+
+def _start_and_stay(told: queue.SimpleQueue[int]) -> None:
+    told.put(subprocess.Popen(SLEEPER).pid)
+    threading.Event().wait()
 
 
 def _forked() -> int:

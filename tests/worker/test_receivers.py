@@ -103,6 +103,16 @@ def test_slow_receivers_cost_the_next_job_no_time_of_its_own(
     effects.wait("job_done", times=2)
 
 
+def test_the_work_of_receivers_is_not_charged_to_the_next_job(
+    launch: Launch, enqueue: Enqueue, wait_for: WaitFor
+) -> None:
+    """A job's processor time starts where the last one's ended, but for what came between."""
+    launch("--processes", "1", env={"PROBE_RECEIVERS": "burn_done"})
+    jobs = [enqueue("ok") for _ in range(3)]
+
+    assert [used for job in jobs if (used := wait_for(job).cpu_seconds or 0) > 0.25] == []
+
+
 def test_a_stop_waits_for_receivers(launch: Launch, enqueue: Enqueue, wait_for: WaitFor, effects: Effects) -> None:
     """C40: the job is DONE, and what follows it is told before the worker ends."""
     worker = launch("--processes", "1", env={"PROBE_RECEIVERS": "dawdle"})
