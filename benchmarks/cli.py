@@ -12,18 +12,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import psycopg
-from django.db import Error as DjangoError
-
-from . import database, figures, report
+from . import database, figures, report, saving
+from . import options as shared
 from .catalogue import CHECKS, COMMANDS, ENGINE, ROWS, Benchmark, chosen
-from .clients import ClientFailed
+from .failures import BROKEN_OFF, in_a_line
 from .figures import Figure
 from .plan import Plan, say
-from .worker import WorkerFailed
-
-# Exactly-once checks are assertions, and all that a client, a worker or the server may do.
-BROKEN_OFF = (AssertionError, WorkerFailed, ClientFailed, psycopg.Error, DjangoError, OSError)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -41,12 +35,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     known = {row for benchmark in benchmarks for row in benchmark.rows}
     if unknown := sorted(set(options.only) - known):
         _parser().error(f"no such row here: {', '.join(unknown)}; there are {', '.join(sorted(known))}")
-    results = run(benchmarks, options)
+    if options.merge and not options.save:
+        _parser().error("--merge needs --save FILE")
+    try:
+        results = run(benchmarks, options)
+    except saving.NotAlike as error:
+        _parser().error(f"--merge: {error}")
     found = [figures.from_json(row) for row in results["rows"]]
-    text = json.dumps(results, indent=1)
-    print(text if options.json else figures.table(found))
-    if options.save:
-        Path(options.save).write_text(text + "\n")
+    print(json.dumps(results, indent=1) if options.json else figures.table(found))
     short = figures.short(found)
     if short and options.command == "check":
         say(f"falls short: {', '.join(short)}")
@@ -55,7 +51,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def run(benchmarks: Sequence[Benchmark], options: argparse.Namespace) -> dict[str, Any]:
-    """Measure, in a database made for it, and return the results as JSON has them."""
+    """Measure, in a database made for it, and return the results as JSON has them; saved after each benchmark, too."""
+    path = Path(options.save) if options.save else None
+    earlier = json.loads(path.read_text()) if path and options.merge and path.is_file() else None
     prepare(options.database)
     from . import machine
 
@@ -68,23 +66,22 @@ def run(benchmarks: Sequence[Benchmark], options: argparse.Namespace) -> dict[st
         scale=options.scale,
         rows=frozenset(rows),
     )
-    found: list[Figure] = []
+    order = [row for benchmark in benchmarks for row in benchmark.rows]
     took: dict[str, int] = {}
+    results: dict[str, Any] = {"suite": getattr(options, "suite", ""), "repeats": plan.repeats, "scale": plan.scale}
+    if earlier:
+        saving.check_alike(earlier, results)  # now, and not after an hour
     with database.own_database(options.database, keep=options.keep):
-        about = machine.describe()
+        results |= {"machine": machine.describe(), "took_seconds": took, "rows": []}
         for benchmark in wanted:
             began = time.monotonic()
-            found += _measure(benchmark, plan) if options.command == "check" else benchmark.measure(plan)
+            found = _measure(benchmark, plan) if options.command == "check" else benchmark.measure(plan)
             took[benchmark.rows[0]] = round(time.monotonic() - began)
+            results["rows"] += [figure.to_json() for figure in found]
+            if path:
+                saving.save(saving.merged(earlier, results, order) if earlier else results, path)
             say(f"{', '.join(benchmark.rows)}: took {took[benchmark.rows[0]]} s")
-    return {
-        "suite": getattr(options, "suite", ""),
-        "machine": about,
-        "repeats": plan.repeats,
-        "scale": plan.scale,
-        "took_seconds": took,
-        "rows": [figure.to_json() for figure in found],
-    }
+    return results
 
 
 def prepare(name: str) -> None:
@@ -105,7 +102,7 @@ def _measure(benchmark: Benchmark, plan: Plan) -> list[Figure]:
         return benchmark.measure(plan)
     except BROKEN_OFF as error:
         say(f"{', '.join(benchmark.rows)}: broke off: {error}")
-        reason = f"broke off: {type(error).__name__}: {str(error)[:300]}"
+        reason = f"broke off: {type(error).__name__}: {in_a_line(error)[:300]}"
         return [figures.not_measured(row, reason) for row in benchmark.rows if plan.wants(row)]
 
 
@@ -136,20 +133,9 @@ def _rows_of(command: str) -> tuple[str, ...]:
 
 def _add_options(parser: argparse.ArgumentParser, rows: Sequence[str]) -> None:
     parser.add_argument("--only", action="append", default=[], choices=rows, help="one row only; may be repeated")
-    parser.add_argument("--repeats", type=int, default=3, help="samples of each kind (default: %(default)s)")
+    shared.add_options(parser, retakes=2, database=database.DEFAULT_NAME, saved="benchmark")
+    parser.add_argument("--merge", action="store_true", help="into that file: its rows of earlier runs are kept there")
     parser.add_argument("--scale", type=float, default=1.0, help="of the sizes; less than 1 only shows that it works")
-    parser.add_argument("--retakes", type=int, default=2, help="of disturbed samples (default: %(default)s)")
-    parser.add_argument(
-        "--patience",
-        type=float,
-        default=10,
-        help="seconds to wait for a quiet machine before each (default: %(default)s)",
-    )
-    parser.add_argument("--json", action="store_true", help="print JSON instead of the table")
-    parser.add_argument("--save", metavar="FILE", help="write the JSON to a file, too")
-    parser.add_argument(
-        "--database", default=database.DEFAULT_NAME, help="made new, dropped after (default: %(default)s)"
-    )
     parser.add_argument("--keep", action="store_true", help="leave the database as it is at the end")
 
 

@@ -5,20 +5,24 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from statistics import fmean
 from textwrap import fill
 from typing import Any
 
 from . import charts
+from .catalogue import CHECKS
 from .figures import Figure, bar, from_json, median, number, short
 from .peers.catalogue import OURS, PEERS
 from .report_texts import CLOSING, ENGINE, HEAD, MEASURED, NOISE, REPEAT, SPEED, TABLE
 from .report_texts import PEERS as EVERY_PEER
+from .saving import Results, runs
 
 FOLDER = Path("benchmarks")
 PAGE = Path("docs/benchmarks.md")
 IMAGES = Path("images/benchmarks")  # beside the page
 UNSHOWN = ("seconds", "jobs a call", "boot s")
-Results = Mapping[str, Any]
+WITHOUT_WORKERS = ("enqueue", "bulk")
+COMPARED = (*charts.CHARTS, ("mixed", "enqueued/s"))
 
 
 def saved() -> list[Path]:
@@ -42,9 +46,10 @@ def page(results: Sequence[Results], sources: Sequence[str]) -> str:
     engine = [one for one in results if one not in speed and not _is_of_peers(one)]
     rows = _peer_rows(results)
     parts = [HEAD.format(sources=", ".join(f"`{source}`" for source in sources))]
-    machines = dict.fromkeys(fill(_machine(one["machine"]), 120) for one in results)
+    machines = dict.fromkeys(fill(_machine(run["machine"]), 120) for one in results for run in _runs(one))
     parts += [f"\n{machine}\n" for machine in machines]
-    parts.append("\n" + NOISE.format(repeats=max(one["repeats"] for one in results)))
+    repeats = sorted({one["repeats"] for one in results})
+    parts.append("\n" + NOISE.format(repeats=" or ".join(map(str, repeats))))
     for one in speed:
         parts += [SPEED.format(verdict=fill(verdict(_figures(one)), 118)), _table(one)]
     if rows:
@@ -57,15 +62,15 @@ def page(results: Sequence[Results], sources: Sequence[str]) -> str:
 def verdict(figures: Sequence[Figure]) -> str:
     """Say which rows fall short, and in which of them a peer is ahead of us."""
     missed = short(figures)
-    behind = [one.row for one in figures if one.unit == "x" and one.notes and _is_behind(one)]
-    told = f"**Short of their bar: {', '.join(missed)}.**" if missed else "All rows hold."
-    return told + (f" A peer is ahead in: {', '.join(behind)}." if behind else "")
+    behind = [f"{one.row} ({told})" for one in figures if (told := _behind(one))]
+    held = f"**Short of their bar: {', '.join(missed)}.**" if missed else "All rows below hold."
+    return held + (f" A peer is ahead in: {'; '.join(behind)}." if behind else " No peer is ahead in any of them.")
 
 
 def ahead(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return a line a work in which a peer is ahead of us: which ones, by how much."""
+    """Return a line a work in which a peer is ahead of us, which ones and by how much; or we have no figure."""
     lines = []
-    for work, value in charts.CHARTS:
+    for work, value in COMPARED:
         for workers in sorted({row["workers"] for row in rows if row["work"] == work}):
             found = [row for row in rows if (row["work"], row["workers"]) == (work, workers) and value in row["values"]]
             own = [median(row["values"][value]) for row in found if row["peer"] == OURS]
@@ -77,7 +82,9 @@ def ahead(rows: Sequence[Mapping[str, Any]]) -> list[str]:
                     if row["peer"] != OURS and (median(row["values"][value]) < own[0]) == lower
                 ]
                 if better:
-                    lines.append(f"- {work}{_with(workers)}, {value}: ours {_told(value, own)}; {', '.join(better)}")
+                    lines.append(f"- {work}{_with(workers)}, {value}: ours {_told(value, own)}; {'; '.join(better)}")
+            elif found:
+                lines.append(f"- {work}{_with(workers)}, {value}: there is no figure of ours to compare with")
     return lines
 
 
@@ -98,17 +105,22 @@ def _every_peer(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _work_table(rows: Sequence[Mapping[str, Any]]) -> str:
-    names = list(
-        dict.fromkeys(name for row in rows for name in row["values"] if name not in ("seconds", "jobs a call"))
-    )
+    names = list(dict.fromkeys(name for row in rows for name in row["values"] if name not in UNSHOWN))
+
+    def best_first(row: Mapping[str, Any]) -> tuple[int, bool, float]:
+        first = next((name for name in names if name in row["values"]), "")
+        value = median(row["values"][first]) if first else 0.0
+        return row["workers"], not first, value if first.endswith(" ms") else -value
+
     head = ("peer", "workers", *names, "jobs", "noise", "")
     lines = [f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
-    for row in sorted(rows, key=lambda row: (row["workers"], not row["values"])):
+    for row in sorted(rows, key=best_first):
         figures = [_told(name, row["values"][name], spread=True) if name in row["values"] else "" for name in names]
         jobs = f"{max(row['jobs']):,}" if row["jobs"] else ""
         noise = f"{row['noise']:.0%}" if row["values"] else ""
         note = _cell(row["error"] or "; ".join(row["notes"][:1]))
-        lines.append(f"| {' | '.join([_name(row), str(row['workers'] or ''), *figures, jobs, noise, note])} |")
+        workers = "" if row["work"] in WITHOUT_WORKERS else str(row["workers"])
+        lines.append(f"| {' | '.join([_name(row), workers, *figures, jobs, noise, note])} |")
     return "\n".join(lines) + "\n"
 
 
@@ -127,7 +139,19 @@ def _table(results: Results) -> str:
     notes = [f"- {figure.row}: {_cell(note)}" for figure in figures for note in figure.notes]
     beside = "\nBeside the table:\n\n" + "\n".join(notes) + "\n" if notes else ""
     scaled = "" if results["scale"] == 1 else f"\n**Sizes scaled by {results['scale']:g}: no measure of anything.**\n"
-    return TABLE + "".join(map(_line, figures)) + scaled + beside
+    return TABLE + "".join(map(_line, figures)) + scaled + _origin(results) + beside
+
+
+def _origin(results: Results) -> str:
+    """Say which rows of the table are missing, and which come from which run, where that was not one run."""
+    told = []
+    rows = [row for benchmark in CHECKS.get(results.get("suite", ""), ()) for row in benchmark.rows]
+    if missing := [row for row in rows if row not in {row["row"] for row in results["rows"]}]:
+        told.append(f"**Not measured: {', '.join(missing)}.**")
+    if len(found := _runs(results)) > 1:
+        each = [f"{', '.join(run['rows'])} of {run['machine']['taken'][:16].replace('T', ' ')}" for run in found]
+        told.append(f"These rows come from {len(found)} runs, which started (UTC): {'; '.join(each)}.")
+    return "".join(f"\n{fill(one, 118)}\n" for one in told)
 
 
 def _line(figure: Figure) -> str:
@@ -157,13 +181,23 @@ def _took(results: Sequence[Results]) -> str:
     return f"The last {' and '.join(told)}." if told else "`make bench` takes about ten minutes."
 
 
-def _is_behind(figure: Figure) -> bool:
-    compared = any(note.startswith(f"{OURS}") for note in figure.notes)
-    return compared and (figure.value < 1 if figure.better == "higher" else figure.value > 1)
+def _behind(figure: Figure) -> str:
+    """Say which peers are ahead of us in a row that compares with peers; nothing where none is."""
+    if OURS in figure.samples:  # a value a peer, less of which is better
+        middle = fmean if figure.unit == "%" else median
+        own = round(middle(figure.samples[OURS]), 2)  # as it is shown
+        return ", ".join(name for name, values in figure.samples.items() if round(middle(values), 2) < own)
+    compared = figure.unit == "x" and any(note.startswith(f"{OURS}") for note in figure.notes)
+    behind = figure.value < 1 if figure.better == "higher" else figure.value > 1
+    return f"{figure.limit}, ours {figure.product}" if compared and behind else ""
 
 
 def _figures(results: Results) -> list[Figure]:
     return [from_json(row) for row in results["rows"]]
+
+
+def _runs(results: Results) -> list[dict[str, Any]]:
+    return [{"machine": results["machine"], "rows": []}] if _is_of_peers(results) else runs(results)
 
 
 def _is_of_peers(results: Results) -> bool:

@@ -14,9 +14,9 @@ beside other queues, on the same server in the same run. Absolute figures belong
 carry over.
 """
 NOISE: Final = """\
-Medians of {repeats}; the sides of each comparison were measured in turn. "Noise" is the largest share of the
-processors that programs other than the benchmark and its server took during a sample; a sample with more than 15 %
-was taken again, up to twice.
+Medians of {repeats} samples; the sides of each comparison were measured in turn. "Noise" is the largest share of
+the processors that programs other than the benchmark and its server took during a sample; samples with more than
+15 % were taken again, two of a row at most, and the quietest count.
 """
 TABLE: Final = """\
 | row | work | must be | is | ours | against | noise |
@@ -25,7 +25,8 @@ TABLE: Final = """\
 SPEED: Final = """
 ## What must hold beside peers
 
-`make bench BENCH="check speed"` measures this table, each row beside the three peers that were the best at it.
+`make bench BENCH="check speed"` measures this table, each row beside the three peers that were the best at it. A
+row does not hold where one of the three could not be measured.
 {verdict}
 
 """
@@ -48,6 +49,10 @@ MEASURED: Final = """
 
 - **Every job runs once, or there is no figure**: each handler marks its job in memory that all processes share. A run
   in which a mark is missing or doubled, or the store disagrees, is an error.
+- **A worker** is one run of the peer's own command, and may be several processes: by default ours are a supervisor
+  and as many children as there are cores, PgQueuer's and oban's one process. Connections of the peers within Django
+  stay open (`CONN_MAX_AGE`), and nobody logs a line a job.
+- **A peer's turn** ends with its database dropped: no autovacuum of what it left takes from the next one.
 - **A drain** ends no-ops that were enqueued before, from the first handler's start to the last job's end in the
   store. Beside peers it lasts about ten seconds: short runs before it tell how many jobs that takes. A peer that
   takes half as long again is cut there, and its rate is what it did by then.
@@ -58,7 +63,8 @@ MEASURED: Final = """
 - **Enqueues** are made by processes of their own through each one's public API; INSERT and COPY write the same
   columns.
 - **Latency** is read on one clock by both sides: when the call that enqueues has returned, and in the first line of
-  the handler. Ours is read as soon as the row is committed, before the worker is told of it.
+  the handler. Beside bare SQL ours is enqueued in a transaction block, and its clock starts as soon as that is
+  committed, before the worker is told of it.
 - **Eight clients** enqueue with NOTIFY on and off in turn. "Asleep" is the worse of workers that the jobs wake and of
   workers that find the queue paused whenever they are woken.
 - **Slots**: jobs that sleep have 32 slots ÷ 10 ms as their ideal. Jobs that compute have two bare processes as
@@ -69,6 +75,7 @@ MEASURED: Final = """
   that its p95 is taken from are the worker's own, timed in its process.
 - **Isolation**: `python -m benchmarks.inprocess` runs the executor of the children in one process and settles by the
   same SQL, claiming and settling on threads beside it. It exists for this row only.
+- **"Retained"** drains beside jobs that were run before; some peers delete those, so that nothing stands beside.
 - **Idle**: one worker of each peer, all during the same minute after some jobs: the processor time of its processes,
   and of its connections' server processes beside it.
 - **Memory** is read from `/proc` once the worker is idle again after its work: resident for the supervisor, private
@@ -89,8 +96,10 @@ To write this page anew:
 
 ```sh
 make bench BENCH="check engine --save benchmarks/results.json"
-make bench BENCH="check speed --save benchmarks/speed.json"
-make bench BENCH="--peers all --work all --save benchmarks/peers.json"
+make bench BENCH="check speed --save benchmarks/speed.json"     # add --merge --only ROW for some rows anew
+make bench BENCH="--peers all --work drain --save benchmarks/peers-drain.json"
+make bench BENCH="--peers all --work enqueue,bulk --settings default --seconds 2 --save benchmarks/peers-enqueue.json"
+make bench BENCH="--peers all --work latency --settings tuned --save benchmarks/peers-latency.json"
 .venv/bin/python -m benchmarks report
 ```
 

@@ -1,7 +1,7 @@
 """Ours and some peers at the same work, in turn, in one run: the frame of every row that compares with peers.
 
-A side that fails is out for the rest of the row and its reason is told in a note. Where we fail, or all the others do,
-the value is no number, and the row does not hold.
+A side that fails is out for the rest of the row and its reason is told in a note. The row does not hold then, whoever
+failed: the best of the others is not known without the one that might have been it.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from benchmarks import figures
+from benchmarks.failures import BROKEN_OFF, in_a_line
 from benchmarks.figures import Figure
 from benchmarks.peers.base import Peer
 from benchmarks.peers.catalogue import OURS, PEERS
@@ -42,12 +43,13 @@ class Contest:
     """The samples of all sides, and what became of those that failed."""
 
     samples: Samples
+    names: Sequence[str]  # of the values
     failed: dict[str, str] = field(default_factory=dict)  # by side, the reason
 
     def values(self, side: Side, value: str) -> list[float]:
         """Return a side's samples of one value; none where it failed."""
-        found = self.samples.values.get(f"{side.name}: {value}", [])
-        return [] if any(math.isnan(one) for one in found) else found
+        # It may have failed in a sample that was left out as disturbed: what it did before is no figure either.
+        return [] if side.name in self.failed else self.samples.values.get(f"{side.name}: {value}", [])
 
     def median(self, side: Side, value: str) -> float:
         """Return the middle one; NaN where the side failed."""
@@ -60,9 +62,9 @@ def hold(plan: Plan, row: str, works: dict[Side, Work], values: Sequence[str]) -
 
     A side that has a label of its own shares its peer's processes with the side without: they never run together.
     """
-    contest = Contest(Samples({}, 0.0))
+    contest = Contest(Samples({}, 0.0), values)
 
-    def note(side: Side, error: PeerFailed) -> None:
+    def note(side: Side, error: Exception) -> None:
         contest.failed[side.name] = in_a_line(error)
         say(f"{row}: {side.name}: {error}")
 
@@ -74,7 +76,7 @@ def hold(plan: Plan, row: str, works: dict[Side, Work], values: Sequence[str]) -
                     raise PeerFailed("there is no driver for it")
                 if (side.peer, side.tuned) not in peers:
                     peers[side.peer, side.tuned] = stack.enter_context(Peer(side.peer, tuned=side.tuned))
-            except PeerFailed as error:
+            except BROKEN_OFF as error:
                 note(side, error)
 
         def sample() -> dict[str, float]:
@@ -83,22 +85,15 @@ def hold(plan: Plan, row: str, works: dict[Side, Work], values: Sequence[str]) -
                 given = dict.fromkeys(values, math.nan)
                 if side.name not in contest.failed:
                     try:
-                        given = work(peers[side.peer, side.tuned])
-                    except PeerFailed as error:
+                        with peers[side.peer, side.tuned].turn() as peer:
+                            given = work(peer)
+                    except BROKEN_OFF as error:
                         note(side, error)
-                    finally:
-                        peers[side.peer, side.tuned].rest()
                 found |= {f"{side.name}: {value}": given[value] for value in values}
             return found
 
         contest.samples = take(plan, row, sample)
     return contest
-
-
-def in_a_line(error: Exception) -> str:
-    """Return the first and the last line of an error's text, which may have a log in it."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return " … ".join(dict.fromkeys([lines[0], lines[-1]])) if lines else type(error).__name__
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,7 +111,10 @@ class Row:
 
 
 def figure(contest: Contest, row: Row, ours: Sequence[Side], peers: Sequence[Side]) -> Figure:
-    """Return the row's figure: the worst of our sides by the best of the others, which it names."""
+    """Return the row's figure: the worst of our sides by the best of the others, which it names.
+
+    Where a side failed the value is no number; a note tells what it would be without that one.
+    """
     best_first = sorted(
         (side for side in peers if contest.values(side, row.value)),
         key=lambda side: contest.median(side, row.value),
@@ -126,10 +124,13 @@ def figure(contest: Contest, row: Row, ours: Sequence[Side], peers: Sequence[Sid
     slower = min if row.better == "higher" else max
     worst = slower(own, key=lambda side: contest.median(side, row.value), default=None)
     value = math.nan
-    if best_first and worst is not None and len(own) == len(ours):
-        value = contest.median(worst, row.value) / contest.median(best_first[0], row.value)
     told = [f"{side.name}: {row.product(contest.values(side, row.value))}" for side in [*own, *best_first]]
     failed = [f"{side.name}: {contest.failed[side.name]}" for side in (*ours, *peers) if side.name in contest.failed]
+    if best_first and worst is not None and len(own) == len(ours):
+        value = contest.median(worst, row.value) / contest.median(best_first[0], row.value)
+        if len(best_first) < len(peers):
+            failed.append(f"against those that did not fail: {value:.2f} x")
+            value = math.nan
     shown = (f"{best_first[0].name} {row.product(contest.values(best_first[0], row.value))}") if best_first else "none"
     return Figure(
         row=row.row,
@@ -140,7 +141,12 @@ def figure(contest: Contest, row: Row, ours: Sequence[Side], peers: Sequence[Sid
         better=row.better,
         product=row.product(contest.values(worst, row.value)) if worst is not None else "failed",
         limit=shown,
-        samples={name: found for name, found in contest.samples.values.items() if not any(map(math.isnan, found))},
+        samples={
+            f"{side.name}: {name}": found
+            for side in (*ours, *peers)
+            for name in contest.names
+            if (found := contest.values(side, name))
+        },
         notes=[*([row.aim] if row.aim else []), *told, *failed],
         noise=contest.samples.noise,
     )

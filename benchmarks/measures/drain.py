@@ -59,11 +59,18 @@ def measure(plan: Plan) -> list[Figure]:
 
 
 def drain(connection: database.Connection, jobs: int, *, settings: Mapping[str, str] | None = None) -> dict[str, float]:
-    """Drain so many no-ops. Returns jobs a second, the seconds of the whole process, and the jobs it gave back first.
+    """Enqueue so many no-ops and drain them: see drain_enqueued()."""
+    seeding.enqueue(connection, jobs)
+    return drain_enqueued(connection, jobs, settings=settings)
+
+
+def drain_enqueued(
+    connection: database.Connection, jobs: int, *, settings: Mapping[str, str] | None = None
+) -> dict[str, float]:
+    """Drain no-ops. Returns jobs a second, the seconds of the whole process, and the jobs it gave back first.
 
     Raises AssertionError unless every handler ran exactly once and every job ended well at its first attempt.
     """
-    seeding.enqueue(connection, jobs)
     with new_tally(jobs) as tally:
         began = time.perf_counter()
         with Worker("--drain", tally=tally.path, settings=settings) as worker:

@@ -18,7 +18,7 @@ from benchmarks.sampling import take
 from benchmarks.tally import VARIABLE, new_tally
 from benchmarks.worker import ROOT, environment
 
-from .drain import check_once, drain, ended_well
+from .drain import check_once, drain_enqueued, ended_well
 
 JOBS = 100_000
 BAR = 30
@@ -55,8 +55,9 @@ def measure(plan: Plan) -> list[Figure]:
 def compare(jobs: int) -> dict[str, float]:
     """Drain so many no-ops by either, and return the jobs a second and the processor time of both."""
     with database.connect() as connection:
+        seeding.enqueue(connection, jobs)
         with Cpu() as children:
-            rate = drain(connection, jobs)["worker, jobs/s"]
+            rate = drain_enqueued(connection, jobs)["worker, jobs/s"]
         alone, used = _in_process(connection, jobs)
     return {
         "children, jobs/s": rate,

@@ -16,6 +16,7 @@ from typing import Any
 import psutil
 import psycopg
 
+from benchmarks.failures import BROKEN_OFF, in_a_line
 from benchmarks.figures import Figure, median, rate
 from benchmarks.machine import Noise, tree_seconds
 from benchmarks.peers.base import Peer
@@ -24,8 +25,6 @@ from benchmarks.peers.errors import PeerFailed
 from benchmarks.peers.processes import Workers
 from benchmarks.peers.works.drain import estimate
 from benchmarks.plan import Plan, say
-
-from .contest import in_a_line
 
 PEERS_ASKED = (OURS, "pgqueuer", "oban", "procrastinate")
 #: The channels that each sends to, as its own source has them.
@@ -69,7 +68,7 @@ def measure_idle(plan: Plan) -> list[Figure]:
         for name, one in watched.items():
             try:
                 found[name] = one.end()
-            except PeerFailed as error:
+            except BROKEN_OFF as error:
                 failed[name] = in_a_line(error)
     notes = [f"{name}: {reason}" for name, reason in failed.items()]
     figures = [_connections(found, notes, noise.share), _idle_cpu(found, notes, noise.share, plan.seconds(MINUTE))]
@@ -90,10 +89,11 @@ def measure_notifies(plan: Plan) -> list[Figure]:
                 if name in failed:
                     continue
                 try:
-                    if name not in alone:
-                        alone[name] = _share(_notifies(peer, seconds, busy=False))
-                    heard, told_rate = _notifies(peer, seconds, busy=True)
-                except PeerFailed as error:
+                    with peer.turn():
+                        if name not in alone:
+                            alone[name] = heard_at_all(_share(_notifies(peer, seconds, busy=False)))
+                        heard, told_rate = _notifies(peer, seconds, busy=True)
+                except BROKEN_OFF as error:
                     failed[name] = in_a_line(error)
                     continue
                 say(f"notifies {number + 1}: {name} {heard:,.0f}/s of {told_rate:,.0f} enqueues/s")
@@ -165,7 +165,7 @@ def _open(stack: ExitStack, name: str, failed: dict[str, str]) -> Peer | None:
         if name not in PEERS:
             raise PeerFailed("there is no driver for it")
         return stack.enter_context(Peer(name))
-    except PeerFailed as error:
+    except BROKEN_OFF as error:
         failed[name] = in_a_line(error)
         return None
 
@@ -182,7 +182,7 @@ def _idle_worker(stack: ExitStack, name: str, failed: dict[str, str]) -> Watch |
         others = {row[0] for row in connection.execute(PIDS)}
         running = stack.enter_context(peer.workers(1))
         _wait_for_all(peer, running, WARM_UP_JOBS)
-    except PeerFailed as error:
+    except BROKEN_OFF as error:
         failed[name] = in_a_line(error)
         return None
     return Watch(peer, running, connection, others)
@@ -195,6 +195,13 @@ def _wait_for_all(peer: Peer, running: Workers, jobs: int) -> None:
         if time.monotonic() > give_up:
             raise PeerFailed(f"its worker did not run {jobs} jobs within {BOOT_SECONDS:.0f} s: {running.log()}")
         time.sleep(0.05)
+
+
+def heard_at_all(share: float) -> float:
+    """Return the share. Raises PeerFailed for none: whoever sleeps is woken, so the listener is deaf."""
+    if share <= 0:
+        raise PeerFailed("not one NOTIFY was heard beside an idle worker: CHANNELS has not what it sends to")
+    return share
 
 
 def _share(heard_and_enqueued: tuple[float, float]) -> float:

@@ -1,7 +1,8 @@
 """The rows of `check speed` that compare with peers: each with the best three of its work, as configured here.
 
 Which those are comes from measurements of all peers; docs/benchmarks.md shows the last one. "The best peer" of the
-rows of enqueueing and of latency is one on PostgreSQL: what Redis acknowledges may be lost with the next power cut.
+rows of enqueueing and of latency is one on PostgreSQL: what Redis acknowledges may be lost with the next power cut. The
+batch mode of django-vtasks, one call for hundreds of jobs that fail together, is another contract and no rival here.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ def measure_drain_one(plan: Plan) -> list[Figure]:
     contest = hold(plan, "drain-1", {OWN_SHORT: _short(plan, 1), **_all([OWN, *peers], _steady(plan, 1))}, [RATE])
     rows = {
         "drain-1": (1.3, "the best peer, tuned", "the aim is 1.8 x", DRAINERS),
-        "drain-django": (10, "the best peer that is made for Django, tuned", "", DJANGO),
+        "drain-django": (10, "the best peer made for Django that runs a job a call, tuned", "", DJANGO),
     }
     return [
         figure(

@@ -1,11 +1,9 @@
 """One peer with settings of its own, as the works and the rows of `check speed` use it.
 
-with Peer("pgqueuer", tuned=True) as peer:
-peer.reset()                       # a fresh database, schema and tally; before each sample
-peer.fill(10_000)                  # numbers 0 to 9,999
-with peer.workers(2):
-...peer.tally.began()...       # how many handlers have begun, of all numbers so far
-peer.finished()                    # as its store shows it
+A sample of `with Peer("pgqueuer", tuned=True) as peer` is taken within `with peer.turn()`, so that nothing of the peer
+takes anything from the next one: reset() for a fresh database, schema and tally; fill(10_000) for jobs of the numbers 0
+to 9,999; within `with peer.workers(2)` tally.began(0, 10_000) tells how many of their handlers have begun; finished()
+tells how many jobs its store shows as done.
 """
 
 from __future__ import annotations
@@ -95,7 +93,6 @@ class Peer:
     def reset(self) -> None:
         """Begin anew: an empty database with the peer's schema, an empty store, a driver connected to it."""
         self.rest()
-        self._drop()
         with _server() as server:
             server.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(self.database)))
         self.tally.empty()
@@ -104,8 +101,17 @@ class Peer:
         self._driver.call("setup")
 
     def rest(self) -> None:
-        """End the driver, so that it takes nothing from the peers whose turn is next; reset() starts another."""
+        """End the driver and drop the database, so that neither it nor the server's autovacuum takes from the next."""
         self._run.close()
+        self._drop()
+
+    @contextmanager
+    def turn(self) -> Iterator[Self]:
+        """Have the peer rest after the block, however that ends."""
+        try:
+            yield self
+        finally:
+            self.rest()
 
     def call(self, verb: str, **arguments: Any) -> Any:
         """Ask the driver for one verb (see drivers/base.py), `within` so many seconds (3 minutes)."""

@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import database
+from benchmarks import options as shared
 from benchmarks.plan import Plan, say
+from benchmarks.saving import save
 
 from . import catalogue, run, table
 from .works import WORKS
@@ -22,12 +24,8 @@ def main(arguments: Sequence[str]) -> int:
         entries, works = catalogue.entries(options.peers), _works(options.work)
     except ValueError as error:
         _parser().error(str(error))
-    results = measure(entries, works, options)
-    rows = results.pop("found")
-    text = json.dumps(results, indent=1)
-    print(text if options.json else table.table(rows))
-    if options.save:
-        Path(options.save).write_text(text + "\n")
+    rows, results = measure(entries, works, options)
+    print(json.dumps(results, indent=1) if options.json else table.table(rows))
     if options.svg:
         from benchmarks import charts  # only here: it is needed by nothing else
 
@@ -36,8 +34,10 @@ def main(arguments: Sequence[str]) -> int:
     return 0 if any(row.values for row in rows) else 1
 
 
-def measure(entries: Sequence[catalogue.Entry], works: Sequence[str], options: argparse.Namespace) -> dict[str, Any]:
-    """Return what was measured as JSON has it, and the rows themselves under "found"."""
+def measure(
+    entries: Sequence[catalogue.Entry], works: Sequence[str], options: argparse.Namespace
+) -> tuple[list[run.Row], dict[str, Any]]:
+    """Return the rows that were measured, and all of it as JSON has it; saved after each work, too."""
     from benchmarks.cli import prepare
 
     prepare(options.database)
@@ -45,7 +45,19 @@ def measure(entries: Sequence[catalogue.Entry], works: Sequence[str], options: a
 
     plan = Plan(repeats=options.repeats, retakes=options.retakes, patience=options.patience)
     with database.own_database(options.database):
-        about = machine.describe()
+        results = {
+            "machine": machine.describe(),
+            "repeats": plan.repeats,
+            "workers": options.workers,
+            "jobs": options.jobs,
+            "seconds": options.seconds,
+        }
+
+        def keep(rows: Sequence[run.Row]) -> None:
+            results["rows"] = [row.to_json() for row in rows]
+            if options.save:
+                save(results, Path(options.save))
+
         rows = run.measure(
             entries,
             works,
@@ -54,16 +66,9 @@ def measure(entries: Sequence[catalogue.Entry], works: Sequence[str], options: a
             jobs=options.jobs,
             seconds=options.seconds,
             which=options.settings,
+            keep=keep,
         )
-    return {
-        "machine": about,
-        "repeats": plan.repeats,
-        "workers": options.workers,
-        "jobs": options.jobs,
-        "seconds": options.seconds,
-        "rows": [row.to_json() for row in rows],
-        "found": rows,
-    }
+    return rows, results
 
 
 def _works(names: str) -> list[str]:
@@ -90,16 +95,6 @@ def _parser() -> argparse.ArgumentParser:
         default="both",
         help="each peer with its defaults, or the best settings found for it (default: %(default)s)",
     )
-    parser.add_argument("--repeats", type=int, default=3, help="samples of each (default: %(default)s)")
-    parser.add_argument("--retakes", type=int, default=1, help="of disturbed samples (default: %(default)s)")
-    parser.add_argument(
-        "--patience",
-        type=float,
-        default=10,
-        help="seconds to wait for a quiet machine before each (default: %(default)s)",
-    )
-    parser.add_argument("--json", action="store_true", help="print JSON instead of the table")
-    parser.add_argument("--save", metavar="FILE", help="write the JSON to a file, too")
+    shared.add_options(parser, retakes=1, database="jobqueue_peers", saved="work")
     parser.add_argument("--svg", metavar="FOLDER", help="draw the charts into a folder, too")
-    parser.add_argument("--database", default="jobqueue_peers", help="and its like; dropped after (%(default)s)")
     return parser

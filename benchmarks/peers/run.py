@@ -5,18 +5,19 @@ A peer that cannot be installed, or fails, is left out from then on, with the re
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
+from benchmarks.failures import BROKEN_OFF
 from benchmarks.machine import Noise
 from benchmarks.plan import Plan, say
 from benchmarks.sampling import DISTURBED, wait_until_quiet
 
 from .base import Peer, Sample
 from .catalogue import Entry
-from .errors import NotOffered, PeerFailed
+from .errors import NotOffered
 from .works import WORKS
 
 Which = Literal["default", "tuned", "both"]
@@ -61,14 +62,12 @@ class Side:
         wait_until_quiet(plan.patience)
         name = f"{self.row.work} {self.row.peer}{' tuned' if self.row.tuned else ''}"
         try:
-            with Noise() as during:
+            with self._peer.turn(), Noise() as during:
                 sample = WORKS[self.row.work](self._peer, **self._given)
-        except PeerFailed as error:
-            self.row.error = str(error)
+        except BROKEN_OFF as error:
+            self.row.error = str(error) or type(error).__name__
             say(f"{name}: {'-' if isinstance(error, NotOffered) else 'FAILED'}: {error}")
             return
-        finally:
-            self._peer.rest()
         self._taken.append((during.share, sample))
         told = ", ".join(f"{key} {value:,.{0 if value > 100 else 2}f}" for key, value in sample.values.items())
         say(f"{name}: {told}; others {during.share:.0%}")
@@ -83,7 +82,8 @@ class Side:
         row.noise = max(noise for noise, _ in kept)
         row.jobs = [sample.jobs for sample in samples]
         row.values = {name: [sample.values[name] for sample in samples] for name in samples[0].values}
-        row.notes = list(dict.fromkeys(sample.note for sample in samples if sample.note))
+        few = [f"broken off after {len(samples)} of {plan.repeats} samples"] if len(samples) < plan.repeats else []
+        row.notes = [*few, *dict.fromkeys(sample.note for sample in samples if sample.note)]
 
 
 def measure(
@@ -95,8 +95,12 @@ def measure(
     jobs: int | None = None,
     seconds: float | None = None,
     which: Which = "both",
+    keep: Callable[[Sequence[Row]], None] | None = None,
 ) -> list[Row]:
-    """Return a row for each work, peer and kind of settings. Without jobs or seconds each work has its own defaults."""
+    """Return a row for each work, peer and kind of settings. Without jobs or seconds each work has its own defaults.
+
+    `keep` is called with all rows so far after each work, and where a work is broken off: with what there is of it.
+    """
     given = {name: value for name, value in (("jobs", jobs), ("seconds", seconds), ("workers", workers)) if value}
     rows: list[Row] = []
     with ExitStack() as stack:
@@ -105,12 +109,16 @@ def measure(
             sides = [
                 Side(Row(work=work, peer=peer.name, tuned=peer.tuned, workers=workers), peer, given) for peer in peers
             ]
-            while due := [side for side in sides if side.wants_more(plan)]:
-                for side in due:
-                    side.take(plan)
-            for side in sides:
-                side.close(plan)
-                rows.append(side.row)
+            try:
+                while due := [side for side in sides if side.wants_more(plan)]:
+                    for side in due:
+                        side.take(plan)
+            finally:
+                for side in sides:
+                    side.close(plan)
+                    rows.append(side.row)
+                if keep:
+                    keep(rows)
     return rows
 
 
@@ -132,7 +140,7 @@ def _opened(
                     continue
                 stack.push(own.pop_all())
                 opened.append(peer)
-        except PeerFailed as error:
+        except BROKEN_OFF as error:
             say(f"{entry.name}: FAILED: {error}")
             rows += [Row(work=work, peer=entry.name, tuned=tuned, workers=workers, error=str(error)) for work in works]
             break

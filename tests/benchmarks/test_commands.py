@@ -10,6 +10,10 @@ from typing import Any
 import psycopg
 import pytest
 
+from benchmarks import cli
+from benchmarks.catalogue import Benchmark
+from benchmarks.figures import Figure
+from benchmarks.plan import Plan
 from tests.connections import database_conninfo
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -60,6 +64,36 @@ def test_check_measures_only_the_row_asked_for_saves_it_and_leaves_no_database(t
     assert [(row["row"], row["holds"]) for row in results["rows"]] == [("memory-child", True)]
     assert json.loads(saved.read_text()) == results
     assert databases_left() == []
+
+
+@pytest.mark.django_db
+def test_a_row_is_merged_into_a_file_and_one_of_other_sizes_is_not(tmp_path: Path) -> None:
+    saved = tmp_path / "results.json"
+    options = ["check", "engine", "--save", str(saved), "--merge"]
+
+    run(*options, "--only", "memory-child", *TINY)
+    run(*options, "--only", "latency-p99", *TINY)
+    odd = run(*options, "--only", "latency-p99", *TINY, "--repeats", "2")
+
+    results = json.loads(saved.read_text())
+    assert [row["row"] for row in results["rows"]] == ["latency-p99", "memory-child"]
+    assert [told["rows"] for told in results["runs"]] == [["latency-p99"], ["memory-child"]]
+    assert odd.returncode == 2
+    assert "repeats 1 and 2" in odd.stderr
+
+
+def test_a_benchmark_that_breaks_off_leaves_its_rows_unmeasured_and_ends_nothing() -> None:
+    def late(plan: Plan) -> list[Figure]:
+        raise subprocess.TimeoutExpired("inprocess", 60)
+
+    (figure,) = cli._measure(Benchmark("speed", ("isolation",), late), Plan(rows=frozenset({"isolation"})))
+
+    assert (figure.row, figure.holds) == ("isolation", False)
+    assert figure.notes[0].startswith("broke off: TimeoutExpired")
+
+
+def test_merge_needs_a_file() -> None:
+    assert run("check", "engine", "--merge", *TINY).returncode == 2
 
 
 def test_a_row_of_another_table_is_refused() -> None:

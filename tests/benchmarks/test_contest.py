@@ -1,14 +1,18 @@
 """Rows that compare with peers: the best of them counts, and whoever fails is named and never passed over."""
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Self
 
+import psycopg
 import pytest
 
 from benchmarks import sampling
+from benchmarks.failures import in_a_line
 from benchmarks.measures import contest
-from benchmarks.measures.contest import Contest, Row, Side, figure, hold, in_a_line
+from benchmarks.measures.contest import Contest, Row, Side, figure, hold
 from benchmarks.peers.errors import LostOrDoubled, PeerFailed
 from benchmarks.plan import Plan
 from benchmarks.sampling import Samples
@@ -20,7 +24,7 @@ PLAN = Plan(repeats=3, retakes=0, patience=0)
 
 def made(failed: dict[str, str] | None = None, **rates: float) -> Contest:
     values = {f"{name.replace('_', ' ')}: jobs/s": [rate] * 3 for name, rate in rates.items()}
-    return Contest(Samples(values, 0.0), failed or {})
+    return Contest(Samples(values, 0.0), ["jobs/s"], failed or {})
 
 
 def test_the_value_is_ours_by_the_best_peers() -> None:
@@ -47,13 +51,24 @@ def test_of_times_the_longer_of_ours_is_compared_with_the_shortest() -> None:
     assert found.holds
 
 
-def test_a_peer_that_failed_is_told_and_the_others_count() -> None:
+def test_a_row_does_not_hold_without_a_peer_that_might_have_been_the_best() -> None:
     contest = made({"awa tuned": "not installed"}, jobqueue=300, awa_tuned=math.nan, huey=100)
 
     found = figure(contest, ROW, [OURS], [QUICK, SLOW])
 
-    assert found.value == 3
-    assert "awa tuned: not installed" in found.notes
+    assert math.isnan(found.value)
+    assert not found.holds
+    assert found.notes[-2:] == ["awa tuned: not installed", "against those that did not fail: 3.00 x"]
+    assert found.samples.keys() == {"jobqueue: jobs/s", "huey: jobs/s"}
+
+
+def test_a_side_that_failed_in_a_sample_that_is_not_kept_has_no_figure_either() -> None:
+    contest = made({"jobqueue": "lost/doubled: 1 job"}, jobqueue=300, huey=100)
+
+    found = figure(contest, ROW, [OURS], [SLOW])
+
+    assert not found.holds
+    assert "jobqueue: lost/doubled: 1 job" in found.notes
 
 
 def test_a_row_does_not_hold_where_all_peers_failed() -> None:
@@ -94,8 +109,9 @@ class FakePeer:
     ) -> None:
         pass
 
-    def rest(self) -> None:
-        """Do nothing."""
+    @contextmanager
+    def turn(self) -> Iterator[Self]:
+        yield self
 
 
 class Quiet:
@@ -145,6 +161,17 @@ def test_a_side_that_lost_a_job_is_out_and_no_rate_of_it_is_left() -> None:
     assert len(runs) == 2
     assert held.values(QUICK, "jobs/s") == []
     assert held.failed == {"awa tuned": "lost/doubled: 1 job"}
+    assert held.values(OURS, "jobs/s") == [5.0] * 3
+
+
+@pytest.mark.usefixtures("peers")
+def test_what_a_peer_brings_about_in_the_harness_does_not_end_the_run() -> None:
+    def refuse(peer: Any) -> dict[str, float]:
+        raise psycopg.OperationalError("the server closed the connection")
+
+    held = hold(PLAN, "drain-1", {QUICK: refuse, OURS: lambda peer: {"jobs/s": 5.0}}, ["jobs/s"])
+
+    assert held.failed == {"awa tuned": "the server closed the connection"}
     assert held.values(OURS, "jobs/s") == [5.0] * 3
 
 

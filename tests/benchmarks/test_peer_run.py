@@ -1,5 +1,7 @@
 """Peers take turns, one that fails is left out with its reason, and the table shows the best first."""
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Self
 
 import pytest
@@ -43,8 +45,9 @@ class FakePeer:
     def __exit__(self, *_: object) -> None:
         pass
 
-    def rest(self) -> None:
-        """Do nothing: there is no driver."""
+    @contextmanager
+    def turn(self) -> Iterator[Self]:
+        yield self
 
 
 @pytest.fixture
@@ -137,6 +140,40 @@ def test_a_disturbed_sample_is_taken_again_and_the_quietest_are_kept(
     (row,) = run.measure([PEERS["awa"]], ["drain"], Plan(repeats=2, retakes=2, patience=0), which="default")
 
     assert (row.values["jobs/s"], row.noise) == ([1.0, 3.0], 0.05)
+
+
+def test_all_rows_so_far_are_kept_after_each_work(turns: list[tuple[str, bool]]) -> None:
+    kept: list[list[str]] = []
+
+    def keep(rows: Sequence[Row]) -> None:
+        kept.append([row.work for row in rows])
+
+    run.measure([PEERS["awa"]], ["drain", "bulk"], PLAN, which="default", keep=keep)
+
+    assert kept == [["drain"], ["drain", "bulk"]]
+
+
+def test_a_run_that_is_broken_off_keeps_the_samples_that_it_has_and_says_that_they_are_few(
+    turns: list[tuple[str, bool]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept: list[Row] = []
+    drain: Any = vars(run)["WORKS"]["drain"]
+
+    def interrupted(peer: Any, **given: Any) -> Sample:
+        if len(turns) == 3:
+            raise KeyboardInterrupt
+        sample: Sample = drain(peer, **given)
+        return sample
+
+    monkeypatch.setattr(run, "WORKS", {"drain": interrupted})
+
+    with pytest.raises(KeyboardInterrupt):
+        run.measure(entries("awa,pgqueuer"), ["drain"], PLAN, which="default", keep=kept.extend)
+
+    assert [(row.peer, row.values["jobs/s"], row.notes) for row in kept] == [
+        ("awa", [1.0, 3.0], []),
+        ("pgqueuer", [2.0], ["broken off after 1 of 2 samples"]),
+    ]
 
 
 def rate(peer: str, *values: float, **more: Any) -> Row:

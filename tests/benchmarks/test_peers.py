@@ -7,7 +7,10 @@ from typing import Any
 
 import psycopg
 import pytest
+from psycopg.sql import SQL, Identifier
 
+from benchmarks import database
+from benchmarks.peers.base import Peer
 from tests.connections import database_conninfo
 
 from .test_commands import run
@@ -47,6 +50,26 @@ def test_ours_is_drained_by_the_protocol_of_all_and_leaves_no_database(tmp_path:
     assert json.loads(saved.read_text())["rows"] == [row]
     assert list(charts.glob("*.svg"))
     assert databases_left() == []
+
+
+@pytest.mark.django_db
+def test_after_its_turn_a_peer_has_no_database_whose_autovacuum_takes_from_the_next(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv(database.NAME_VARIABLE, DATABASE)
+    with psycopg.connect(database_conninfo(), autocommit=True) as server:
+        server.execute(SQL("CREATE DATABASE {}").format(Identifier(DATABASE)))
+        try:
+            with Peer("jobqueue") as peer:
+                with peer.turn():
+                    peer.reset()
+                    during = databases_left()
+                after = databases_left()
+        finally:
+            server.execute(SQL("DROP DATABASE {} WITH (FORCE)").format(Identifier(DATABASE)))
+
+    assert sorted(during) == [DATABASE, f"{DATABASE}_jobqueue"]
+    assert after == [DATABASE]
 
 
 @pytest.mark.bench

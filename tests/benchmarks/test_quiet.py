@@ -2,7 +2,10 @@
 
 import math
 
-from benchmarks.measures.quiet import Idle, _connections, _idle_cpu
+import pytest
+
+from benchmarks.measures.quiet import Idle, _connections, _idle_cpu, heard_at_all
+from benchmarks.peers.errors import PeerFailed
 
 OURS = Idle(worker=[0.2, 0.3, 0.4], server=[0.1, 0.1, 0.1], connections=5)
 BUSY = Idle(worker=[9.0, 9.0, 9.0], server=[1.0, 1.0, 1.0], connections=1)
@@ -35,3 +38,9 @@ def test_connections_are_told_beside_those_of_peers() -> None:
     figure = _connections({"jobqueue": OURS, "oban": BUSY}, [], 0.0)
 
     assert (figure.value, figure.limit) == (5, "oban: 1")
+
+
+def test_a_peer_of_which_nothing_is_heard_has_no_figure_of_zero() -> None:
+    assert heard_at_all(0.5) == 0.5
+    with pytest.raises(PeerFailed, match="not one NOTIFY was heard"):
+        heard_at_all(0.0)

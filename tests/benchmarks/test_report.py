@@ -34,7 +34,9 @@ def peers_of(*rows: dict[str, Any]) -> dict[str, Any]:
 def test_the_page_of_speed_names_the_rows_that_fall_short_and_where_a_peer_is_ahead() -> None:
     page = report.page([SPEED], ["speed.json"])
 
-    assert "**Short of their bar: enqueue-one.** A peer is ahead in: enqueue-one." in " ".join(page.split())
+    text = " ".join(page.split())
+    assert "**Short of their bar: enqueue-one.** A peer is ahead in: enqueue-one (pgqueuer tuned 16,000/s, ours" in text
+    assert "**Not measured: drain-django, drain-2, bulk," in text
     assert "| drain-1 | drain 50,000 no-ops | ≥ 1.3 x | **1.50 x** |" in page
     assert "`check speed` took 10 minutes" in page
 
@@ -42,8 +44,27 @@ def test_the_page_of_speed_names_the_rows_that_fall_short_and_where_a_peer_is_ah
 def test_a_page_on_which_all_rows_hold_says_so() -> None:
     page = report.page([{**SPEED, "rows": [RATIO.to_json()]}], ["speed.json"])
 
-    assert "All rows hold." in page
-    assert "A peer is ahead" not in page
+    assert "All rows below hold. No peer is ahead in any of them." in page
+
+
+def test_a_peer_whose_idle_worker_takes_less_is_told() -> None:
+    samples = {"jobqueue": [0.2, 0.3, 0.4], "pgqueuer": [0.1, 0.1, 0.2], "oban": [9.0, 9.0, 9.0], "awa": [0.299] * 3}
+
+    told = report.verdict([replace(RATE, row="idle-cpu", value=0.3, bar=0.5, better="lower", samples=samples)])
+
+    assert told == "All rows below hold. A peer is ahead in: idle-cpu (pgqueuer)."
+
+
+def test_rows_of_several_runs_are_told_with_the_start_of_each() -> None:
+    later = {**MACHINE, "taken": "2026-12-01T09:30+00:00", "postgresql": "18.5"}
+    runs = [{"machine": later, "rows": ["enqueue-one"]}, {"machine": MACHINE, "rows": ["drain-1"]}]
+
+    page = report.page([{**SPEED, "machine": later, "runs": runs}], ["speed.json"])
+
+    text = " ".join(page.split())
+    assert "from 2 runs, which started (UTC): enqueue-one of 2026-12-01 09:30; drain-1 of 2026-11-30 08:00." in text
+    assert "PostgreSQL 18.5" in page
+    assert "PostgreSQL 18.4" in page
 
 
 def test_peers_that_are_ahead_are_told_with_both_figures_and_those_on_redis_as_such() -> None:
@@ -69,6 +90,29 @@ def test_where_nobody_is_ahead_the_page_says_so() -> None:
     rows = peers_of(peer_row("jobqueue", {"jobs/s": [2000.0]}), peer_row("huey", {"jobs/s": [1000.0]}))
 
     assert "No peer is ahead in any of these works." in report.page([rows], ["peers.json"])
+
+
+def test_without_a_figure_of_ours_the_page_does_not_say_that_nobody_is_ahead() -> None:
+    rows = peers_of(peer_row("jobqueue", {}, error="lost/doubled"), peer_row("huey", {"jobs/s": [1000.0]}))
+
+    page = report.page([rows], ["peers.json"])
+
+    assert "- drain, jobs/s: there is no figure of ours to compare with" in page
+    assert "No peer is ahead" not in page
+
+
+def test_the_best_of_a_work_is_on_top_of_its_table() -> None:
+    rows = peers_of(*(peer_row(peer, {"jobs/s": [rate]}) for peer, rate in (("awa", 1.0), ("jobqueue", 3.0))))
+
+    page = report.page([rows], ["peers.json"])
+
+    assert page.index("| jobqueue | 1 |") < page.index("| awa | 1 |")
+
+
+def test_fewer_samples_of_one_file_are_told() -> None:
+    once = {**peers_of(peer_row("jobqueue", {"jobs/s": [9.0]})), "repeats": 1}
+
+    assert "Medians of 1 or 3 samples" in report.page([SPEED, once], ["speed.json", "peers.json"])
 
 
 def test_a_peer_that_failed_has_a_row_with_its_reason() -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from . import postgres
 from .base import TUNED
-from .django_peer import TasksPeer, in_seconds, thousands
+from .django_peer import BulkTasksPeer
 
 
-class Peer(TasksPeer):
+class Peer(BulkTasksPeer):
     """`manage.py dj_queue`: a supervisor with its worker, dispatcher and scheduler."""
 
     site = "dj_queue"
@@ -26,14 +28,6 @@ class Peer(TasksPeer):
         super().enqueue(number)
         self._enqueued += 1
 
-    def enqueue_bulk(self, numbers: range) -> None:
-        self._many(self.noop, numbers)
-
-    def enqueue_later(self, numbers: range, seconds: int) -> None:
-        later = self.noop.using(run_after=in_seconds(seconds))
-        for chunk in thousands(numbers):
-            self._many(later, chunk)
-
     def waiting(self) -> int:
         return postgres.count("dj_queue_ready_executions")
 
@@ -42,6 +36,6 @@ class Peer(TasksPeer):
             return self._enqueued - postgres.count("dj_queue_jobs")
         return postgres.count("dj_queue_jobs", "finished_at IS NOT NULL")
 
-    def _many(self, task: object, numbers: range) -> None:
+    def many(self, task: Any, numbers: range) -> None:
         self.noop.get_backend().enqueue_all([(task, [number], {}) for number in numbers])
         self._enqueued += len(numbers)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from . import postgres
 from .base import TUNED
-from .django_peer import TasksPeer, in_seconds, thousands
+from .django_peer import BulkTasksPeer
 
 
-class Peer(TasksPeer):
+class Peer(BulkTasksPeer):
     """`manage.py ox_worker` and django_ox.bulk.enqueue_many()."""
 
     site = "django_ox"
@@ -18,21 +20,13 @@ class Peer(TasksPeer):
     }
     command = ("ox_worker", *(("--processes=2", "--concurrency=2", "--interval=0.01") if TUNED else ()))
 
-    def enqueue_bulk(self, numbers: range) -> None:
-        self._many(self.noop, numbers)
-
-    def enqueue_later(self, numbers: range, seconds: int) -> None:
-        later = self.noop.using(run_after=in_seconds(seconds))
-        for chunk in thousands(numbers):
-            self._many(later, chunk)
-
     def waiting(self) -> int:
         return postgres.count("django_ox_oxtask", "status = 'READY' AND coalesce(run_after <= now(), true)")
 
     def finished(self) -> int:
         return postgres.count("django_ox_oxtask", "status = 'SUCCESSFUL'")
 
-    def _many(self, task: object, numbers: range) -> None:
+    def many(self, task: Any, numbers: range) -> None:
         from django_ox.bulk import enqueue_many
 
         enqueue_many(task, [((number,), {}) for number in numbers])

@@ -41,9 +41,13 @@ class TasksPeer(DjangoPeer):
 
     def __init__(self) -> None:
         super().__init__()
+        self.noop = self.job()
+
+    def job(self) -> Any:
+        """Return the task that is enqueued."""
         from .django_jobs import noop
 
-        self.noop: Any = noop
+        return noop
 
     def enqueue(self, number: int) -> None:
         self.noop.enqueue(number)
@@ -54,11 +58,22 @@ class TasksPeer(DjangoPeer):
             later.enqueue(number)
 
 
+class BulkTasksPeer(TasksPeer):
+    """One that has a bulk API of its own beside that, by which later jobs are enqueued, too."""
+
+    def many(self, task: Any, numbers: range) -> None:
+        """Enqueue the task once a number, by one call."""
+        raise NotImplementedError
+
+    def enqueue_bulk(self, numbers: range) -> None:
+        self.many(self.noop, numbers)
+
+    def enqueue_later(self, numbers: range, seconds: int) -> None:
+        later = self.noop.using(run_after=in_seconds(seconds))
+        for start in range(numbers.start, numbers.stop, 1_000):
+            self.many(later, range(start, min(start + 1_000, numbers.stop)))
+
+
 def in_seconds(seconds: int) -> dt.datetime:
     """Return the moment so many seconds from now, aware and UTC."""
     return dt.datetime.now(dt.UTC) + dt.timedelta(seconds=seconds)
-
-
-def thousands(numbers: range) -> list[range]:
-    """Cut a range into ranges of a thousand, the last one shorter."""
-    return [range(start, min(start + 1_000, numbers.stop)) for start in range(numbers.start, numbers.stop, 1_000)]

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from . import postgres
-from .django_peer import DjangoPeer, in_seconds, thousands
+from .django_peer import BulkTasksPeer
 
 TABLE = "db_queuedtask"
 
 
-class Peer(DjangoPeer):
+class Peer(BulkTasksPeer):
     """`manage.py runworker`. Its store keeps failed jobs only, so what is gone is finished."""
 
     site = "django_vtasks"
@@ -21,12 +21,7 @@ class Peer(DjangoPeer):
     }
     command = ("runworker",)
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.noop = self.job()
-
     def job(self) -> Any:
-        """Return the task that is enqueued."""
         from .django_vtasks_jobs import noop
 
         return noop
@@ -36,16 +31,8 @@ class Peer(DjangoPeer):
         self._enqueued = 0
 
     def enqueue(self, number: int) -> None:
-        self.noop.enqueue(number)
+        super().enqueue(number)
         self._enqueued += 1
-
-    def enqueue_bulk(self, numbers: range) -> None:
-        self._many(self.noop, numbers)
-
-    def enqueue_later(self, numbers: range, seconds: int) -> None:
-        later = self.noop.using(run_after=in_seconds(seconds))
-        for chunk in thousands(numbers):
-            self._many(later, chunk)
 
     def waiting(self) -> int:
         return postgres.count(TABLE, "status = 'QUEUED' AND coalesce(run_after <= now(), true)")
@@ -53,7 +40,7 @@ class Peer(DjangoPeer):
     def finished(self) -> int:
         return self._enqueued - postgres.count(TABLE)
 
-    def _many(self, task: object, numbers: range) -> None:
+    def many(self, task: Any, numbers: range) -> None:
         from django.tasks import default_task_backend
 
         backend: Any = default_task_backend

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import time
 from datetime import timedelta
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -35,13 +34,13 @@ class Peer(Driver):
         call_command("migrate", verbosity=0)
 
     def open(self) -> None:
-        from django.db import connection, transaction
+        from django.db import connection
 
         from benchmarks.jobs import MARK
         from jobqueue.models import Job
 
         connection.ensure_connection()
-        self.name, self.jobs, self.connection, self.transaction = MARK, Job.objects, connection, transaction
+        self.name, self.jobs, self.connection = MARK, Job.objects, connection
 
     def enqueue(self, number: int) -> None:
         self.jobs.enqueue(self.name, {"number": number})
@@ -54,17 +53,6 @@ class Peer(Driver):
         for start in range(numbers.start, numbers.stop, 100_000):
             chunk = range(start, min(start + 100_000, numbers.stop))
             self.jobs.enqueue_many([{**later, "payload": {"number": number}} for number in chunk])
-
-    def paced(self, numbers: range, every_ms: float) -> list[int]:
-        """Tell when each was committed, before the hooks of the product run: stricter than the return of the call."""
-        began = time.monotonic_ns()
-        committed: list[int] = []
-        for position, number in enumerate(numbers):
-            time.sleep(max(0.0, (began + position * every_ms * 1e6 - time.monotonic_ns()) / 1e9))
-            with self.transaction.atomic():
-                self.transaction.on_commit(lambda: committed.append(time.monotonic_ns()))
-                self.enqueue(number)
-        return committed
 
     def waiting(self) -> int:
         return self._count("status = 1")

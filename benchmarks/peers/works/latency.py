@@ -1,7 +1,7 @@
 """How long idle workers take from the commit of an enqueue to the first line of the handler.
 
-Both ends read CLOCK_MONOTONIC, which all processes of a machine share. The first end is the return of the peer's call,
-which is a little after the commit and so in the peer's favour; ours is read in the first hook after the commit.
+Both ends read CLOCK_MONOTONIC, which all processes of a machine share. The first end is the return of the call, each a
+commit of its own: a little after that commit, for all alike. `check engine` has our stricter figure, from the commit.
 """
 
 from __future__ import annotations

@@ -54,9 +54,9 @@ def deferred(peer: Peer, jobs: int | None = None, workers: int = 1, seconds: flo
 
 
 def retained(peer: Peer, jobs: int | None = None, workers: int = 1, seconds: float = SECONDS) -> Sample:
-    """Drain so many seconds of jobs after as many as take twice that, or `jobs`, were run and kept, if they are kept.
+    """Drain so many seconds of jobs after as many as take twice that, or `jobs`, were run, and kept by those that do.
 
-    Values: jobs/s, earlier jobs/s, jobs retained.
+    Values: jobs/s, earlier jobs/s, jobs before.
     """
     due = _due(peer, workers, seconds)
     before = jobs or 2 * due
@@ -68,7 +68,7 @@ def retained(peer: Peer, jobs: int | None = None, workers: int = 1, seconds: flo
     peer.fill(due)
     drained = drain_due(peer, before, before + due, workers, seconds * BOX)
     return _sample(
-        peer, "retained", workers, drained, {"earlier jobs/s": earlier.rate, "jobs retained": earlier.finished}
+        peer, "retained", workers, drained, {"earlier jobs/s": earlier.rate, "jobs before": earlier.finished}
     )
 
 
