@@ -133,9 +133,9 @@ def _start(kind: str) -> list[int]:
     if kind == "fork":
         return [_forked()]
     if kind == "thread":  # that goes on, so that its program does not become the main thread's
-        told: queue.SimpleQueue[int] = queue.SimpleQueue()
-        threading.Thread(target=_start_and_stay, args=[told], daemon=True).start()
-        return [told.get()]
+        answer: queue.SimpleQueue[int] = queue.SimpleQueue()
+        threading.Thread(target=_start_and_stay, args=[answer], daemon=True).start()
+        return [answer.get()]
     # The shell ends at once, its programs go on without a parent: in sessions of their own, one without environment.
     script = "setsid sleep 303 & echo $!; env -i setsid sleep 304 & echo $!; sleep 305 & echo $!"
     with tempfile.TemporaryFile("w+") as told:
