@@ -8,7 +8,7 @@ DEDUPE = "storage/test_dedupe.py"
 WAKING = "storage/test_waking.py"
 FOLDING = "storage/test_folding.py"
 GUARD_RACES = "races/test_guards.py"
-PROCEDURE = "jobqueue/migrations/0004_enqueue_procedure.py"
+PROCEDURE = "jobqueue/migrations/0012_enqueue_in_microseconds.py"
 KEY_HELD = "{{ON CONFLICT (dedupe_key) WHERE dedupe_key IS NOT NULL AND status IN (1, 2, 5, 6) DO NOTHING}}"
 
 

@@ -3,9 +3,10 @@
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
-from django.db import IntegrityError, connection
+from django.db import IntegrityError, connection, connections
 
 from jobqueue import sql
 from jobqueue.managers import inserting
@@ -45,6 +46,31 @@ def test_an_enqueue_in_autocommit_is_one_round_trip(idle: Any, heard: Heard, dja
     with django_assert_num_queries(1):
         assert Job.objects.enqueue("probe.ok", dedupe_key="k") is None
 
+    assert heard() == ["default"]
+
+
+def test_the_instance_has_the_instants_of_its_row_in_the_connections_zone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections["default"], "timezone", ZoneInfo("Asia/Seoul"))
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute("SET TIME ZONE 'Asia/Seoul'")
+        job = Job.objects.enqueue("probe.ok")
+        row = Job.objects.get(pk=job.pk)
+    finally:
+        connection.close()  # its session keeps the zone
+
+    assert (job.created_at, job.updated_at, job.run_after) == (row.created_at, row.updated_at, row.run_after)
+    assert job.created_at.tzinfo == row.created_at.tzinfo == ZoneInfo("Asia/Seoul")
+
+
+def test_code_of_the_release_before_calls_the_procedure_that_it_knows(idle: Any, heard: Heard) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "CALL jobqueue_enqueue_due('probe.ok', 'default', 0, '{}', 2, NULL, '', 3, 'jobqueue', NULL, NULL, NULL)"
+        )
+        job_id, created_at = cursor.fetchone()
+
+    assert Job.objects.get(pk=job_id).created_at == created_at
     assert heard() == ["default"]
 
 
@@ -100,7 +126,7 @@ def test_without_the_procedure_two_statements_do_the_same(
 ) -> None:
     """Tables made without migrations have no procedure."""
     monkeypatch.setattr(inserting, "_without_procedure", set())
-    monkeypatch.setattr(sql, "ENQUEUE_DUE_JOB", sql.ENQUEUE_DUE_JOB.replace("jobqueue_enqueue_due(", "no_such("))
+    monkeypatch.setattr(sql, "ENQUEUE_DUE_JOB", sql.ENQUEUE_DUE_JOB.replace("jobqueue_enqueue(", "no_such("))
 
     jobs = [Job.objects.enqueue("probe.ok", {"n": n}) for n in range(2)]
 
@@ -120,3 +146,27 @@ def test_another_error_of_the_procedure_is_the_callers() -> None:
             cursor.execute("ALTER TABLE jobqueue_job DROP CONSTRAINT poison")
 
     assert Job.objects.enqueue("probe.ok")
+
+
+def test_a_role_that_may_not_execute_the_procedure_enqueues_all_the_same(
+    idle: Any, heard: Heard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A grant for the procedure of an older release does not cover this one's."""
+    monkeypatch.setattr(inserting, "_without_procedure", set())
+    with connection.cursor() as cursor:
+        role = connection.ops.quote_name(f"{connection.settings_dict['NAME']}_clerk"[:63])
+        procedure = "jobqueue_enqueue(text, text, int, text, int, text, text, int, text, bigint, bigint)"
+        cursor.execute(f"CREATE ROLE {role}")
+        try:
+            cursor.execute(f"REVOKE EXECUTE ON PROCEDURE {procedure} FROM PUBLIC")
+            for kind in ("TABLES", "SEQUENCES"):
+                cursor.execute(f"GRANT ALL ON ALL {kind} IN SCHEMA public TO {role}")
+            cursor.execute(f"SET ROLE {role}")
+            job = Job.objects.enqueue("probe.ok")
+        finally:
+            cursor.execute("RESET ROLE")
+            cursor.execute(f"GRANT EXECUTE ON PROCEDURE {procedure} TO PUBLIC")
+            cursor.execute(f"DROP OWNED BY {role}; DROP ROLE {role}")
+
+    assert Job.objects.get(pk=job.pk).status == Status.PENDING
+    assert heard() == ["default"]
