@@ -107,7 +107,7 @@ class Dispatch:
         self._answered = False  # the last claim for the common slots was
         self.found_nothing = False  # the last claim looked everywhere and found nothing
         self._hungry, self._next_at, self._idle, self._idle_since = True, 0.0, False, 0.0
-        self._learn_at = self._no_learning_before = 0.0
+        self._learn_at = self._no_learning_before = self._looked_at = 0.0  # the last look that found nothing
         self._short: set[str] = set()  # queues that had less than was asked for
         self._short_since = 0.0
         self._busy_since: float | None = None  # since when every claim has found something
@@ -128,7 +128,8 @@ class Dispatch:
         self._plan.learnt |= names
         self._short -= names
         self._hinted = True
-        self._hungry, self._next_at = True, 0.0
+        # A moment after a look that found nothing: else hints of what others took, or may not be run, are looks each.
+        self._hungry, self._next_at = True, self._looked_at + BUSY_PAUSE_SECONDS
 
     def look_again(self) -> None:
         """Forget that nothing was found: a job that has just ended may have enqueued others."""
@@ -334,8 +335,9 @@ class Dispatch:
         self._busy_since = None
         if not self._own.found_nothing:
             self._own.wake()
+        self._looked_at = now
         if self._hinted:  # while that claim was under way: it may have looked too early
-            self._next_at = 0.0
+            self._next_at = now + BUSY_PAUSE_SECONDS
             return
         # A server that crashed, or another one after a failover, may know nothing of the mark.
         unmarked = not self._idle or self._marked_on != self._thread.session.connects
