@@ -44,7 +44,7 @@ class _NotStorable(JobQueueError, ValueError):
 
 
 class PayloadError(_NotStorable):
-    """A payload was refused before any SQL ran: the caller's transaction is still usable."""
+    """A payload was refused before PostgreSQL saw it: the caller's transaction is still usable."""
 
     def __init__(self, path: str, rule: str, index: int | None = None, job_type: str = "") -> None:
         subject = f"payload of {job_type}" if job_type else "payload"

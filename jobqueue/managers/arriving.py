@@ -1,8 +1,8 @@
-"""What a job must be to be enqueued: everything is checked here, in Python, before any SQL runs."""
+"""What a job must be to be enqueued: everything is checked here, in Python, before PostgreSQL sees it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -141,43 +141,54 @@ def _due(run_after: object) -> tuple[datetime | None, timedelta | None]:
     return instant, None
 
 
-def check_specs(specs: Iterable[JobSpec | Mapping[str, Any] | tuple[Any, ...]]) -> list[Arrival]:
-    """Check every spec (JobSpec, dict of enqueue()'s arguments, tuple of type and payload); errors name the index."""
-    arrivals: list[Arrival] = []
-    plain = PlainArrivals()
-    for index, spec in enumerate(specs):
-        try:
-            arrivals.append(plain(spec) or _arrival(spec, index))
-        except (JobQueueError, TypeError, ValueError, LookupError) as error:
-            if not isinstance(error, PayloadError):  # which names the index itself
-                error.args = (f"item {index}: {error}", *error.args[1:])
-            raise
-    return arrivals
+class Arrivals:
+    """The items of a bulk (JobSpec, dict of enqueue()'s arguments, tuple of type and payload) as arrivals.
+
+    Each is checked when its turn comes; errors name its index.
+    """
+
+    def __init__(self, specs: Iterable[JobSpec | Mapping[str, Any] | tuple[Any, ...]]) -> None:
+        # All at hand before the first is checked: what makes them may ask the database, which a COPY would not allow.
+        self._specs = list(specs)
+
+    def __len__(self) -> int:
+        return len(self._specs)
+
+    def __iter__(self) -> Iterator[Arrival]:
+        plain = _plain_arrivals()
+        for index, spec in enumerate(self._specs):
+            try:
+                arrival = plain(spec) or _arrival(spec, index)
+            except (JobQueueError, TypeError, ValueError, LookupError) as error:
+                if not isinstance(error, PayloadError):  # which names the index itself
+                    error.args = (f"item {index}: {error}", *error.args[1:])
+                raise
+            yield arrival
 
 
-class PlainArrivals:
-    """Makes the arrivals of tuples (type, flat payload), the usual item of a large bulk, in half the time."""
+def _plain_arrivals() -> Callable[[object], Arrival | None]:
+    """Return a function for the usual item of a large bulk, a tuple (type, flat payload), which takes half the time.
 
-    def __init__(self) -> None:
-        self._known: dict[str, tuple[Terms, Callable[[object], str | None]]] = {}
+    None stands for any other item, which arrive() judges.
+    """
+    known: dict[str, tuple[Terms, Callable[[object], str | None]]] = {}
+    new = tuple.__new__  # past the named tuple's own constructor, which takes longer than all the checks
 
-    def __call__(self, spec: object) -> Arrival | None:
-        """Return the arrival of a plain item, None for any other, which arrive() judges."""
+    def plain_arrival(spec: object) -> Arrival | None:
         if type(spec) is not tuple or len(spec) != 2:
             return None
         job_type, payload = spec
-        known = self._known.get(job_type)
-        if known is None:
+        found = known.get(job_type)
+        if found is None:
             terms = terms_of(job_type)
-            known = self._known[job_type] = terms, flat_encoder(terms.payload_max_bytes)
-        (name, queue, priority, max_attempts, _), encode = known
+            found = known[job_type] = terms, flat_encoder(terms.payload_max_bytes)
+        (name, queue, priority, max_attempts, _), encode = found
         text = encode(payload)
         if text is None:
             return None
-        # Past the named tuple's own constructor, which takes longer than all the checks.
-        return tuple.__new__(
-            Arrival, (name, queue, priority, max_attempts, payload, text, len(text), None, "", None, None, None)
-        )
+        return new(Arrival, (name, queue, priority, max_attempts, payload, text, len(text), None, "", None, None, None))
+
+    return plain_arrival
 
 
 def _arrival(spec: object, index: int) -> Arrival:

@@ -15,10 +15,10 @@ from jobqueue.exceptions import JobQueueError
 from jobqueue.payloads import check_key
 from jobqueue.states import ACTIVE
 
-from .arriving import Arrival, JobSpec, arrive, check_specs
+from .arriving import Arrival, Arrivals, JobSpec, arrive
 from .base import JobManagerBase
 from .budgeting import refuse_if_spent
-from .inserting import Batch, collector_paused, enqueue_one, new_job
+from .inserting import STREAMED, Batch, collector_paused, enqueue_one, new_job
 from .waking import wake_after_commit
 
 if TYPE_CHECKING:
@@ -71,27 +71,32 @@ class EnqueueMixin(JobManagerBase):
         """Enqueue many jobs, all or nothing; returns them in input order, None where an active job holds the key.
 
         Each item is a JobSpec, a dict of enqueue()'s arguments, or a tuple (job type, payload). Of several items with
-        one key the first wins. 100,000 take a few seconds; errors name the index and leave nothing enqueued.
+        one key the first wins. 100,000 take a second or two. Errors are those of enqueue() and name the index; they
+        leave nothing enqueued and the caller's transaction usable, though of a large bulk SQL may have run by then.
         """
         with collector_paused():  # no name for the arrivals: they are gone before the collector looks again
-            return self._insert_many(check_specs(jobs))
+            return self._insert_many(Arrivals(jobs))
 
-    def _insert_many(self, arrivals: Sequence[Arrival]) -> list[Job | None]:
+    def _insert_many(self, arrivals: Arrivals | Sequence[Arrival]) -> list[Job | None]:
         if not arrivals:
             return []
-        if get_settings().BUDGETS:
+        settings = get_settings()
+        if len(arrivals) < STREAMED or settings.BUDGETS or settings.TRACING:
+            arrivals = list(arrivals)  # every check comes before any SQL
+        if settings.BUDGETS:
             refuse_if_spent(self.run_sql, {(arrival.job_type, arrival.queue) for arrival in arrivals})
-        if not get_settings().TRACING:
+        if not settings.TRACING:
             return self._insert_batch(arrivals)
         types, queues = {arrival.job_type for arrival in arrivals}, {arrival.queue for arrival in arrivals}
         with tracing.sending_many(types, queues, count=len(arrivals)) as span:
             return self._insert_batch(arrivals, span.traceparent)
 
-    def _insert_batch(self, arrivals: Sequence[Arrival], trace: str | None = None) -> list[Job | None]:
+    def _insert_batch(self, arrivals: Arrivals | Sequence[Arrival], trace: str | None = None) -> list[Job | None]:
         alias = self.write_db
         connection = connections[alias]
+        # Within a block of the caller's this is a savepoint: an item refused in mid-COPY leaves that block usable.
         with transaction.atomic(using=alias), connection.cursor() as cursor:
-            batch = Batch(cursor, arrivals, new_job(self.model, alias, trace), trace)
+            batch = Batch(cursor, arrivals, self.model, trace)
             batch.insert()
             if batch.queues:
                 wake_after_commit(connection, batch.queues)
@@ -142,4 +147,4 @@ class EnqueueMixin(JobManagerBase):
     def _insert_one(self, arrival: Arrival, trace: str | None = None) -> Job | None:
         alias = self.write_db
         row = enqueue_one(connections[alias], arrival, trace)
-        return None if row is None else new_job(self.model, alias, trace)(arrival, *row)
+        return None if row is None else new_job(self.model, alias, arrival, row, trace)
