@@ -141,12 +141,11 @@ class Child:
             self._send_notice(item)
             return
         drop_dead_connections()
-        key = item[:2]
+        key, began = item[:2], time.monotonic()
         try:
             self._executor.execute(item)
         finally:
             if key in self._announcing:
-                self._clock.break_off()
                 self._announcing.discard(key)
                 self._send(frame("A", key))
             if key in self._armed:  # the order to stop came in the moment between the handler's end and disarm()
@@ -154,7 +153,7 @@ class Child:
             if self._slots == 1:
                 signal.alarm(0)  # one that a handler set and forgot would end the next job
             tidy_connections()
-            if self._offspring.any():
+            if self._offspring.any(after=time.monotonic() - began):
                 self._clear_leftovers(item)
             if self._has_lost_threads:
                 self._send(frame("T", key))
@@ -300,7 +299,6 @@ class Child:
 
     def _clear_leftovers(self, work: Work) -> None:
         """Kill what the handler started and left running, however it got away."""
-        self._clock.break_off()
         if self._slots > 1 and len(self._armed):
             self._send(frame("T", work[:2]))  # whose they are cannot be told
         else:

@@ -13,14 +13,16 @@ import os
 import resource
 import select
 import signal
-import threading
 import time
 from collections.abc import Collection, Iterable
+from math import inf
 
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")
+AT_ONCE_SECONDS = 0.0002  # ten times what a child takes between two jobs
+MOMENT_SECONDS = 0.0001
 
 
 def trim_memory() -> None:
@@ -78,29 +80,26 @@ def resident_bytes(pid: int) -> int:
 class CpuClock:
     """The CPU time of this process and of all children that it has waited for: programs do work, too.
 
-    Each reading takes two system calls. So a job that follows another at once starts where that one ended: the 20
+    Each reading takes two system calls. So a job that follows another at once starts where that one ended: the few
     microseconds between, which this process takes for each of them, are in its time.
     """
 
-    __slots__ = ("_lap",)
+    __slots__ = ("_read_at", "_seconds")
 
     def __init__(self) -> None:
-        self._lap: float | None = None
+        self._seconds, self._read_at = 0.0, -inf
 
     def read(self) -> float:
         """Return the seconds so far."""
         children = resource.getrusage(resource.RUSAGE_CHILDREN)
-        self._lap = seconds = time.process_time() + children.ru_utime + children.ru_stime
+        self._seconds = seconds = time.process_time() + children.ru_utime + children.ru_stime
+        self._read_at = time.monotonic()
         return seconds
 
     def start(self) -> float:
-        """Return the seconds at the start of a job: those at the end of the last one, unless something came between."""
-        lap, self._lap = self._lap, None
-        return self.read() if lap is None else lap
-
-    def break_off(self) -> None:
-        """Have the next job start anew: what was done since the last one is not its own."""
-        self._lap = None
+        """Return the seconds at the start of a job: those at the end of the last one, where it was a moment ago."""
+        # Whatever else came between, receivers or another thread, has no more time than that to be charged for.
+        return self._seconds if time.monotonic() - self._read_at < AT_ONCE_SECONDS else self.read()
 
 
 def cpu_seconds_of(pids: Iterable[int]) -> float:
@@ -163,25 +162,28 @@ class Offspring:
     """Tells by one system call whether this process has a child, dead or alive."""
 
     def __init__(self) -> None:
-        """Watch the children of the thread that calls: where Python has no other, those of the whole process.
-
-        What a thread leaves when it ends becomes the main thread's, so children of one that a library in C keeps are
-        seen no later than that.
-        """
+        """Watch the children of the thread that calls, the main one."""
         try:
-            self._list = os.open(f"/proc/self/task/{threading.get_native_id()}/children", os.O_RDONLY | os.O_CLOEXEC)
+            self._list = os.open(f"/proc/self/task/{_thread.get_native_id()}/children", os.O_RDONLY | os.O_CLOEXEC)
         except OSError:  # a kernel built without these lists
             self._list = -1
 
-    def any(self) -> bool:
-        """Tell whether there is one."""
-        if self._list < 0 or _thread._count():
+    def any(self, *, after: float) -> bool:
+        """Tell whether there is one, after a job of so many seconds.
+
+        In a moment nobody starts a thread that starts a program: then the main thread's list is enough.
+        """
+        if self._list < 0 or after > MOMENT_SECONDS or _thread._count():
             return _has_children()
-        return bool(os.pread(self._list, 16, 0))
+        try:
+            return bool(os.pread(self._list, 16, 0))
+        except OSError:  # a handler has closed what was not its own
+            self._list = -1
+            return _has_children()
 
 
 def _has_children() -> bool:
-    # For whatever thread; but its usual answer is an exception, which takes twice the time of reading the list.
+    # Of all threads; but its usual answer is an exception, which takes twice the time of reading the list.
     try:
         os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
     except ChildProcessError:

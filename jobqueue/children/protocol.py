@@ -28,8 +28,7 @@ MESSAGE_BYTES = 64 * 1024
 FRAME_HEAD = struct.Struct("!Icqq?dd")
 # kind, job id, lease epoch, attempt, attempts allowed, payload bytes, lengths of type, queue and trace context
 WORK_HEAD = struct.Struct("!cqqhhiBBB")
-_unpack = WORK_HEAD.unpack_from
-NOTICE = ord("S")
+NOTICE = b"S"  # its kind
 LONGEST_NAME_BYTES = 255
 FD_BYTES = socket.CMSG_SPACE(4)
 
@@ -77,7 +76,7 @@ def _text(name: bytes) -> str:
 def send_message(sock: socket.socket, item: Work | Notice) -> None:
     """Send one job or notice to a child. Raises BlockingIOError when the child's inbox is full."""
     if isinstance(item, Notice):
-        sock.send(b"S" + json.dumps(item).encode())
+        sock.send(NOTICE + json.dumps(item).encode())
     else:
         send_job(sock, *item)
 
@@ -122,9 +121,10 @@ def receive_message(sock: socket.socket, flags: int = 0, *, buffer: bytearray | 
     size, ancillary, _, _ = sock.recvmsg_into([buffer], FD_BYTES, flags)
     if not size:
         return None
-    if buffer[0] == NOTICE:
+    if buffer[0] == NOTICE[0]:
         return Notice(*json.loads(buffer[1:size]))
-    kind, job_id, epoch, attempt, max_attempts, payload_bytes, type_bytes, queue_bytes, trace_bytes = _unpack(buffer)
+    head = WORK_HEAD.unpack_from(buffer)
+    kind, job_id, epoch, attempt, max_attempts, payload_bytes, type_bytes, queue_bytes, trace_bytes = head
     queue_at = WORK_HEAD.size + type_bytes
     trace_at = queue_at + queue_bytes
     body_at = trace_at + trace_bytes

@@ -9,6 +9,7 @@ import sys
 import tempfile
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from jobqueue import MB, Limits, job
@@ -136,6 +137,9 @@ def _start(kind: str) -> list[int]:
         answer: queue.SimpleQueue[int] = queue.SimpleQueue()
         threading.Thread(target=_start_and_stay, args=[answer], daemon=True).start()
         return [answer.get()]
+    if kind == "joined thread":
+        with ThreadPoolExecutor(1) as pool:
+            return [pool.submit(subprocess.Popen, SLEEPER).result().pid]
     # The shell ends at once, its programs go on without a parent: in sessions of their own, one without environment.
     script = "setsid sleep 303 & echo $!; env -i setsid sleep 304 & echo $!; sleep 305 & echo $!"
     with tempfile.TemporaryFile("w+") as told:

@@ -11,7 +11,7 @@ from .kinds import Enqueue, Launch, WaitFor
 from .launching import RunningWorker
 from .waiting import until
 
-KINDS = ["plain", "pipeline", "session", "fork", "orphans", "thread"]
+KINDS = ["plain", "pipeline", "session", "fork", "orphans", "thread", "joined thread"]
 
 
 def programs(worker: RunningWorker, effects: Effects) -> list[int]:
@@ -25,7 +25,7 @@ def programs(worker: RunningWorker, effects: Effects) -> list[int]:
 def test_programs_left_by_a_good_job_are_killed(
     launch: Launch, enqueue: Enqueue, wait_for: WaitFor, effects: Effects, arguments: tuple[str, ...]
 ) -> None:
-    """C94: three programs, a pipeline, a session of its own, a fork, orphans, a program of a thread."""
+    """C94: three programs, a pipeline, a session of its own, a fork, orphans, programs of threads."""
     worker = launch("--processes", "1", *arguments)
 
     for kind in KINDS:
