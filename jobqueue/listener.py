@@ -10,6 +10,7 @@ silently is noticed.
 from __future__ import annotations
 
 import logging
+import select
 import threading
 import time
 from collections.abc import Iterator
@@ -162,11 +163,17 @@ class Listener(threading.Thread):
     def _wait(self, connection: psycopg.Connection[Any], seconds: float, until: str | None = None) -> bool:
         """Pass hints on for a while. Returns whether the payload waited for came."""
         end = time.monotonic() + seconds
-        while not self._ended.is_set() and (left := end - time.monotonic()) > 0:
-            for notice in connection.notifies(timeout=left, stop_after=1):
+        poll = select.poll()  # psycopg itself would look ten times a second
+        poll.register(connection.fileno(), select.POLLIN)
+        while not self._ended.is_set():
+            for notice in connection.notifies(timeout=0):
                 if notice.payload == until:
                     return True
                 self._pass_on(notice.payload)
+            left = end - time.monotonic()
+            if left <= 0:
+                break
+            poll.poll(left * 1000)
         return False
 
     def _pass_on(self, payload: str) -> None:

@@ -29,7 +29,10 @@ class Promote:
         )
 
     def run_once(self) -> dict[str, int]:
-        """Promote one batch: earliest first."""
+        """Promote one batch, earliest first, where any is due."""
+        self.queues, self.more, self.next_in = set(), False, moving.seconds_to_next_due(self._run)
+        if self.next_in is None or self.next_in > 0:
+            return {"promoted": 0}
         rows = self._culprits.run(BATCH)
         self.queues = {queue for _, queue in rows}
         if self.queues and get_settings().NOTIFY:

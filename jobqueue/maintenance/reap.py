@@ -43,7 +43,7 @@ class Reap:
 
     def run_once(self) -> dict[str, int]:
         """Reap one batch, unless it is too early after a reconnect."""
-        self._session.run("SELECT 1")  # connects, where the connection is gone
+        self._session.connect()  # where the connection is gone
         self._notice_reconnect()
         if time.monotonic() < self._not_before:
             return {"reaped": 0}

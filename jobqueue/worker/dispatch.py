@@ -107,7 +107,7 @@ class Dispatch:
         self._answered = False  # the last claim for the common slots was
         self.found_nothing = False  # the last claim looked everywhere and found nothing
         self._hungry, self._next_at, self._idle, self._idle_since = True, 0.0, False, 0.0
-        self._learn_at = self._no_learning_before = self._looked_at = 0.0  # the last look that found nothing
+        self._learn_at = self._no_learning_before = self._empty_look_at = 0.0
         self._short: set[str] = set()  # queues that had less than was asked for
         self._short_since = 0.0
         self._busy_since: float | None = None  # since when every claim has found something
@@ -116,7 +116,7 @@ class Dispatch:
         self._hinted = self._full = self._own_was_last = False
 
     def wake(self, queues: Iterable[str] = ()) -> None:
-        """Claim at the next chance: a hint came that there is work, in queues that it names or anywhere."""
+        """Claim soon: a hint came that there is work, in queues that it names or anywhere."""
         named = set(queues)
         if not named or INTERNAL_QUEUE in named:
             self._own.wake()
@@ -127,9 +127,9 @@ class Dispatch:
             return
         self._plan.learnt |= names
         self._short -= names
-        self._hinted = True
+        self._hinted, self.found_nothing = True, False
         # A moment after a look that found nothing: else hints of what others took, or may not be run, are looks each.
-        self._hungry, self._next_at = True, self._looked_at + BUSY_PAUSE_SECONDS
+        self._hungry, self._next_at = True, self._empty_look_at + BUSY_PAUSE_SECONDS
 
     def look_again(self) -> None:
         """Forget that nothing was found: a job that has just ended may have enqueued others."""
@@ -335,7 +335,7 @@ class Dispatch:
         self._busy_since = None
         if not self._own.found_nothing:
             self._own.wake()
-        self._looked_at = now
+        self._empty_look_at = now
         if self._hinted:  # while that claim was under way: it may have looked too early
             self._next_at = now + BUSY_PAUSE_SECONDS
             return

@@ -11,7 +11,7 @@ from django.db import DatabaseError, OperationalError
 from psycopg.errors import QueryCanceled
 
 from jobqueue.conf import get_settings
-from jobqueue.worker.dispatch import MOST_UNSETTLED, Claimed, Dispatch
+from jobqueue.worker.dispatch import BUSY_PAUSE_SECONDS, MOST_UNSETTLED, Claimed, Dispatch
 from jobqueue.worker.own import OwnSlot
 from jobqueue.worker.queues import QueuePlan
 
@@ -104,6 +104,38 @@ def test_answered_looks_at_the_own_queue_do_not_hide_that_all_other_claims_fail(
     parts.dispatch.pump(60.0)
     assert parts.dispatch.claimed_at is not None
     assert parts.dispatch.claimed_at < 4.0
+
+
+def test_a_hint_a_moment_after_an_empty_look_waits_for_the_rest_of_it(parts: Parts) -> None:
+    """Of a paused queue each hint was a look, a thousand a second. A drain does not end before that look."""
+    before = time.monotonic()
+    assert [parts.claim(before, jobs=0), parts.claim(before, jobs=0)] == ["own", "common"]
+    after = time.monotonic()
+    drained = [parts.dispatch.drained]
+
+    for _ in range(2):
+        parts.dispatch.wake(["default"])
+
+    assert [*drained, parts.dispatch.drained] == [True, False]
+    next_at = parts.dispatch.next_at(after)
+    assert next_at is not None
+    assert before + BUSY_PAUSE_SECONDS <= next_at <= after + BUSY_PAUSE_SECONDS
+    parts.dispatch.pump(before)
+    assert not parts.thread.busy
+    assert parts.claim(next_at) == "common"
+
+
+def test_a_hint_during_an_empty_look_is_followed_by_another_a_moment_later(parts: Parts) -> None:
+    before = time.monotonic()
+    assert parts.claim(before, jobs=0) == "own"
+    parts.dispatch.pump(before)
+    parts.dispatch.wake(["default"])
+    assert parts.claim(before, jobs=0) == "common"
+
+    next_at = parts.dispatch.next_at(before)
+    assert next_at is not None
+    assert next_at <= time.monotonic() + BUSY_PAUSE_SECONDS
+    assert not parts.dispatch.drained
 
 
 def test_a_settle_that_cannot_keep_up_holds_both_claims_back(parts: Parts) -> None:
