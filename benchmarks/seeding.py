@@ -9,6 +9,7 @@ from .database import Connection, connect, empty, settle_down
 from .jobs import NOTHING, PAUSE, payload
 
 CHUNK = 100_000
+BATCH = 1_000  # what a worker settles at once
 MILLIONS = 1_000_000  # from so many rows on, two sessions insert them
 
 SCHEDULED: Final = """
@@ -18,11 +19,35 @@ SELECT %s, 5, jsonb_build_object('number', n, 'text', %s::text), 80,
   FROM generate_series(1, %s) AS n
 """
 FINISHED: Final = """
-INSERT INTO jobqueue_job (job_type, status, payload, payload_bytes, run_after, attempts, worker_id, lease_epoch,
-                          claimed_at, run_started_at, first_started_at, finished_at, result, outcome)
-SELECT %s, 3, jsonb_build_object('number', n, 'text', %s::text), 80, at, 1, 'earlier', 1, at, at, at, at, 'null', 1
-  FROM (SELECT n, statement_timestamp() - make_interval(days => 1, secs => n / 100.0) AS at
-          FROM generate_series(%s, 1, -1) AS n) AS past
+INSERT INTO jobqueue_job (job_type, payload, payload_bytes, run_after)
+SELECT %s, jsonb_build_object('number', n, 'text', %s::text), 80,
+       statement_timestamp() - make_interval(days => 1, secs => n / 100.0)
+  FROM generate_series(%s, 1, -1) AS n
+"""
+# Then claimed and settled, a batch at a time, as work does it. Rows inserted as finished ones would fill each page
+# alike and leave room for one claimed row there, as in no table that is worked: each would go to another page.
+WORKED: Final = """
+DO $$
+DECLARE
+    first bigint;
+    last bigint;
+BEGIN
+    SELECT min(id), max(id) INTO first, last FROM jobqueue_job WHERE status = 1 AND mod(id / {batch}, 2) = {half};
+    first := first / {batch} * {batch};
+    WHILE first <= last LOOP
+        UPDATE jobqueue_job
+           SET status = 2, worker_id = 'earlier', lease_epoch = 1, attempts = 1, lease_until = run_after,
+               claimed_at = run_after
+         WHERE id >= first AND id < first + {batch} AND status = 1;
+        COMMIT;
+        UPDATE jobqueue_job
+           SET status = 3, lease_until = NULL, run_started_at = run_after, first_started_at = run_after,
+               finished_at = run_after, result = 'null', outcome = 1
+         WHERE id >= first AND id < first + {batch} AND status = 2;
+        COMMIT;
+        first := first + 2 * {batch};
+    END LOOP;
+END $$
 """
 DEAD: Final = """
 INSERT INTO jobqueue_job (job_type, status, payload, payload_bytes, run_after, attempts, worker_id, lease_epoch,
@@ -71,7 +96,20 @@ def fill(connection: Connection, rows: dict[str, int]) -> None:
             _insert(connection, statement, count)
         else:
             _insert_side_by_side(connection.info.dbname, statement, count)
+        if statement == FINISHED:
+            _work_off(connection.info.dbname)
         settle_down(connection)
+
+
+def _work_off(name: str) -> None:
+    """Claim and settle what is due, by two sessions, each every second batch."""
+    with connect(name) as one, connect(name) as other, ThreadPoolExecutor(2) as pool:
+        works = [
+            pool.submit(session.execute, WORKED.format(batch=BATCH, half=half).encode())
+            for half, session in enumerate((one, other))
+        ]
+        for work in works:
+            work.result()
 
 
 def _insert_side_by_side(name: str, statement: str, count: int) -> None:
