@@ -1,4 +1,4 @@
-"""Payloads, results, names and keys: refuse in Python what PostgreSQL would refuse, before any SQL runs.
+"""Payloads, results, names and keys: refuse in Python what PostgreSQL would refuse, before it sees them.
 
 A value that fails inside SQL poisons the caller's transaction with an error that does not say where it is. So every
 value is checked here, and its size is counted as jsonb prints it: a payload that was accepted at enqueue has the same
@@ -185,7 +185,7 @@ def check_name(kind: str, value: object) -> str:
     if not isinstance(value, str):
         raise InvalidName(f"{kind} must be a string, not {kind_of(value)}")
     if len(value) <= MAX_NAME_BYTES and _NAME.fullmatch(value):
-        return value
+        return _plain(value)
     size = len(value.encode(errors="surrogatepass"))
     raise InvalidName(
         f"{kind} {quoted(value)} ({size} bytes) is not allowed: at most {MAX_NAME_BYTES} bytes of ASCII letters, "
@@ -203,4 +203,9 @@ def check_key(kind: str, value: object) -> str:
         raise InvalidName(f"{kind} {quoted(value)} contains NUL or a lone surrogate, which PostgreSQL cannot store")
     if len(value) * 4 > MAX_KEY_BYTES and (size := len(value.encode())) > MAX_KEY_BYTES:
         raise InvalidName(f"{kind} {quoted(value)} has {size} bytes, the limit is {MAX_KEY_BYTES} bytes of UTF-8")
-    return value
+    return _plain(value)
+
+
+def _plain(text: str) -> str:
+    """Return the text of a member of a str enum: printed into a line it would be its name."""
+    return text if type(text) is str else str.__str__(text)

@@ -93,7 +93,7 @@ def arrive(
     """Check the arguments of enqueue() against the handler and the settings.
 
     Raises UnknownJobType, InvalidName, PayloadError, TypeError or ValueError, each naming the value and the rule;
-    nothing has reached the database then.
+    nothing of the job has reached the database then.
     """
     terms = terms_of(job_type)
     value = {} if payload is None else payload
@@ -150,6 +150,11 @@ class Arrivals:
     def __init__(self, specs: Iterable[JobSpec | Mapping[str, Any] | tuple[Any, ...]]) -> None:
         # All at hand before the first is checked: what makes them may ask the database, which a COPY would not allow.
         self._specs = list(specs)
+
+    @property
+    def ask_nothing(self) -> bool:
+        """Whether checking them cannot reach the database: no type of the caller's own, which might look there."""
+        return {tuple, dict, JobSpec}.issuperset(map(type, self._specs))
 
     def __len__(self) -> int:
         return len(self._specs)

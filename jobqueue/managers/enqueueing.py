@@ -18,7 +18,9 @@ from jobqueue.states import ACTIVE
 from .arriving import Arrival, Arrivals, JobSpec, arrive
 from .base import JobManagerBase
 from .budgeting import refuse_if_spent
-from .inserting import STREAMED, Batch, collector_paused, enqueue_one, new_job
+from .copying import Batch, collector_paused, may_stream
+from .inserting import enqueue_one
+from .instances import new_job
 from .waking import wake_after_commit
 
 if TYPE_CHECKING:
@@ -81,7 +83,7 @@ class EnqueueMixin(JobManagerBase):
         if not arrivals:
             return []
         settings = get_settings()
-        if len(arrivals) < STREAMED or settings.BUDGETS or settings.TRACING:
+        if settings.BUDGETS or settings.TRACING or not may_stream(arrivals):
             arrivals = list(arrivals)  # every check comes before any SQL
         if settings.BUDGETS:
             refuse_if_spent(self.run_sql, {(arrival.job_type, arrival.queue) for arrival in arrivals})

@@ -3,6 +3,7 @@
 import gc
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from enum import Enum
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from django.db import IntegrityError, connection
 from django.test.utils import CaptureQueriesContext
 
 from jobqueue.exceptions import InvalidName, PayloadError, UnknownJobType
-from jobqueue.managers import JobSpec, inserting
+from jobqueue.managers import JobSpec, copying
 from jobqueue.models import Job
 from jobqueue.states import Status
 
@@ -63,7 +64,7 @@ def test_ids_that_others_took_in_between_are_left_out() -> None:
 
 
 def test_keyed_jobs_are_inserted_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inserting, "CHUNK", 3)
+    monkeypatch.setattr(copying, "CHUNK", 3)
     specs = [{"job_type": "probe.ok", "payload": {"n": n}, "dedupe_key": f"k{9 - n}"} for n in range(10)]
 
     jobs = Job.objects.enqueue_many(specs)
@@ -199,3 +200,20 @@ def test_an_error_of_the_copy_is_an_error_of_django() -> None:
         with connection.cursor() as cursor:
             cursor.execute("ALTER TABLE jobqueue_job DROP CONSTRAINT probe")
     assert not Job.objects.exists()
+
+
+class Lane(str, Enum):  # noqa: UP042  (members of a StrEnum would print as their text)
+    MAIL = "mail"
+
+
+@pytest.mark.parametrize("names", [[Lane.MAIL, "mail"], ["mail", Lane.MAIL]])
+def test_members_of_a_str_enum_are_their_text(names: list[str]) -> None:
+    """Printed into a line for COPY a member is its name, Lane.MAIL, and nobody serves that queue."""
+    one = Job.objects.enqueue("probe.ok", queue=Lane.MAIL, dedupe_key=Lane.MAIL, owner=Lane.MAIL)
+
+    many = Job.objects.enqueue_many({"job_type": "probe.ok", "queue": name, "owner": name} for name in names)
+
+    for job in (one, *many):
+        stored = Job.objects.get(pk=job.pk)
+        assert (stored.queue, stored.owner, type(job.queue), type(job.owner)) == ("mail", "mail", str, str)
+    assert Job.objects.get(pk=one.pk).dedupe_key == "mail"

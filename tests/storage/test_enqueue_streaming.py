@@ -8,12 +8,14 @@ from typing import Any
 import pytest
 from django.db import DatabaseError, IntegrityError, connection, transaction
 from django.db.models.signals import post_init
+from psycopg import Copy
 from psycopg.pq import TransactionStatus
 from pytest_django import Settings
 
 from jobqueue.exceptions import InvalidName, PayloadError, UnknownJobType
-from jobqueue.managers.inserting import LINES, STREAMED
+from jobqueue.managers.copying import LINES, STREAMED
 from jobqueue.models import Job
+from jobqueue.registry import registry
 from tests.connections import SecondConnection
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -43,14 +45,22 @@ def values(job: Job) -> list[Any]:
     return [getattr(job, name) for name in names if name not in {"created_at", "updated_at"}]
 
 
-class Watched(UserDict[str, Any]):
-    """An item that keeps what the connection was at when it was checked."""
+class Watched(dict[str, Any]):
+    """A payload that keeps what the connection was at when it was checked."""
 
     at: TransactionStatus | None = None
 
-    def __getitem__(self, name: str) -> Any:
+    def items(self) -> Any:
         connection.ensure_connection()
         self.at = connection.connection.info.transaction_status
+        return super().items()
+
+
+class Asking(UserDict[str, Any]):
+    """An item that asks the database when it is looked into."""
+
+    def __getitem__(self, name: str) -> Any:
+        assert Job.objects.count() >= 0
         return super().__getitem__(name)
 
 
@@ -160,9 +170,9 @@ def test_an_error_of_what_makes_the_items_comes_before_any_sql(django_assert_num
     ("count", "at"), [(STREAMED, TransactionStatus.ACTIVE), (STREAMED - 1, TransactionStatus.IDLE)]
 )
 def test_only_of_many_the_late_ones_are_checked_while_the_server_copies(count: int, at: TransactionStatus) -> None:
-    watched = Watched(job_type="probe.ok")
+    watched = Watched(n=1)
 
-    Job.objects.enqueue_many([*[("probe.ok", {})] * (count - 1), watched])
+    Job.objects.enqueue_many([*[("probe.ok", {})] * (count - 1), ("probe.ok", watched)])
 
     assert watched.at == at
 
@@ -193,23 +203,60 @@ def test_receivers_of_post_init_hear_of_every_job_of_many() -> None:
 
 
 def test_for_keyed_ones_alone_no_copy_is_begun() -> None:
-    specs = [Watched(job_type="probe.ok", dedupe_key=f"k{n}") for n in range(MANY)]
+    watched = Watched()
+    specs = [{"job_type": "probe.ok", "payload": watched, "dedupe_key": f"k{n}"} for n in range(MANY)]
 
     jobs = Job.objects.enqueue_many(specs)
 
-    assert specs[-1].at == TransactionStatus.INTRANS
+    assert watched.at == TransactionStatus.INTRANS
     assert [job.dedupe_key for job in jobs] == [spec["dedupe_key"] for spec in specs]
 
 
 def test_a_lost_connection_in_mid_copy_is_an_error_of_django(second_connection: SecondConnection) -> None:
     class Killing(Watched):
-        def __getitem__(self, name: str) -> Any:
+        def items(self) -> Any:
             pid = connection.connection.info.backend_pid
             second_connection.execute("SELECT pg_terminate_backend(%s, 10000)", [pid])
-            return super().__getitem__(name)
+            return super().items()
 
     with pytest.raises(DatabaseError):
-        Job.objects.enqueue_many(items(Killing(job_type="probe.ok")))
+        Job.objects.enqueue_many(items(("probe.ok", Killing())))
 
     connection.close()
     assert not Job.objects.exists()
+
+
+def test_items_that_ask_the_database_when_looked_into_are_looked_into_before_the_copy() -> None:
+    jobs = Job.objects.enqueue_many(items(Asking(job_type="probe.ok")))
+
+    assert len(jobs) == Job.objects.count() == MANY
+
+
+def test_the_servers_log_is_not_told_what_was_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What ends a COPY is logged by the server, so it says nothing of the item."""
+    told: list[str] = []
+    finish = Copy.__exit__
+
+    def listen(self: Copy, kind: Any, error: Any, trace: Any) -> None:
+        told.append(f"{error!r} {error}")
+        finish(self, kind, error, trace)
+
+    monkeypatch.setattr(Copy, "__exit__", listen)
+    with pytest.raises(InvalidName, match="secret"):
+        Job.objects.enqueue_many(items({"job_type": "probe.ok", "queue": "my secret"}))
+
+    assert told == ["Refused() "]
+
+
+def test_modules_of_jobs_are_imported_before_the_copy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One imported in mid-COPY could not ask the database, and would be given up for good."""
+    at: list[TransactionStatus] = []
+
+    def load() -> None:
+        connection.ensure_connection()
+        at.append(connection.connection.info.transaction_status)
+
+    monkeypatch.setattr(registry, "load", load)
+    Job.objects.enqueue_many(items())
+
+    assert at[0] == TransactionStatus.IDLE
