@@ -9,7 +9,7 @@ import pytest
 from django.db import OperationalError, connection, connections, transaction
 
 from jobqueue import sql
-from jobqueue.managers import Done, inserting
+from jobqueue.managers import Done, copying
 from jobqueue.managers import jobs as manager
 from jobqueue.managers.settling import settle_done, settle_split, sqlstate
 from jobqueue.models import Job
@@ -122,7 +122,7 @@ def test_renewals_and_settles_in_any_order_never_deadlock() -> None:
 
 def test_two_bulk_enqueues_of_the_same_keys_in_opposite_order_both_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """Case C111: 400 keys, in chunks, while a worker finishes them. Guard: one order of keys in all chunks."""
-    monkeypatch.setattr(inserting, "CHUNK", 50)
+    monkeypatch.setattr(copying, "CHUNK", 50)
     # Upper and lower case, where a linguistic collation and the order of the bytes disagree.
     keys = [f"{letter}{number:03}" for number in range(100) for letter in "aBcD"]
     done = threading.Event()
