@@ -27,6 +27,7 @@ SPEED: Final = """
 
 `make bench BENCH="check speed"` measures this table, each row beside the three peers that were the best at it. A
 row does not hold where one of the three could not be measured.
+
 {verdict}
 
 """
