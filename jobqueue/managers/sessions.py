@@ -53,8 +53,15 @@ WHERE name IN ('idle_session_timeout', 'transaction_timeout') AND setting <> '0'
 BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
 LIMITS = "SELECT set_config('statement_timeout', %s, true), set_config('lock_timeout', %s, true)"
 # For statements that look rows up by key. On a small table, or one whose statistics are old, the planner would rather
-# read all of it for a batch of a thousand. Without jit, which it would use for whatever it is asked to avoid.
-BY_KEY = {"enable_seqscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off", "jit": "off"}
+# read all of it for a batch of a thousand. Without jit, which it would use for whatever it is asked to avoid. That
+# leaves one plan, whatever the parameters: to make it anew each time took as long as a claim of one job.
+BY_KEY = {
+    "enable_seqscan": "off",
+    "enable_hashjoin": "off",
+    "enable_mergejoin": "off",
+    "jit": "off",
+    "plan_cache_mode": "force_generic_plan",
+}
 
 
 class Session:

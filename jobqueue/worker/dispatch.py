@@ -17,7 +17,7 @@ from functools import partial
 from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
-from django.db import DatabaseError, OperationalError
+from django.db import DatabaseError
 
 from jobqueue.conf import JobQueueSettings
 from jobqueue.errors import cut_text
@@ -25,15 +25,14 @@ from jobqueue.exceptions import HandlerImportError, UnknownJobType
 from jobqueue.internal import INTERNAL_QUEUE
 from jobqueue.logs import Quietly
 from jobqueue.managers import ClaimedJob, Ending, Release, leasing
-from jobqueue.managers.counting import pending_queues
-from jobqueue.managers.settling import sqlstate
 from jobqueue.outcomes import Outcome
 from jobqueue.registry import PolicyTable
 
-from .claims import QUERY_CANCELED, Claims
+from .claims import Claims
 from .endings import new_ending
 from .handout import DEEPEST, HandOut
 from .holding import Held, HeldJobs, boottime
+from .learning import Learning
 from .own import OwnSlot
 from .queues import Deal, QueuePlan
 from .threads import DatabaseThread, is_away
@@ -53,12 +52,16 @@ UNSURE = -1  # no number of connects
 
 
 class Claimed(NamedTuple):
-    """What one claim brought: the jobs, the queues that had less than was asked for, whether any queue was asked."""
+    """What one claim brought: the jobs, the queues that had less than was asked for, whether any queue was asked.
+
+    `own_is_empty` where it has seen, too, that the package's own queue has no due job.
+    """
 
     held: list[Held]
     short: set[str]
     asked: bool
     at: float
+    own_is_empty: bool = False
 
 
 def _fallen_short(deals: Iterable[Deal], jobs: Iterable[ClaimedJob]) -> set[str]:
@@ -96,7 +99,9 @@ class Dispatch:
         self._mark_idle, self._hands, self._own = mark_idle, hands, own
         own.asleep = lambda: self._idle and self.hears()
         self.hears: Callable[[], bool] = lambda: False  # whether hints come, so that it is worth asking for them
+        self.after_hints: Callable[[], None] = lambda: None  # nothing is due now: they may have meant what is soon
         self.claims = Claims(thread.session.run, worker_id=worker_id, lease=lease)
+        self.learning = Learning(thread.session.run, plan, self.claims, poll_seconds=poll.total_seconds())
         self.policies = PolicyTable({})
         self.stopped = False  # no further claims: the worker stops
         self.budget: int | None = None  # how many more jobs may be claimed (--max-jobs)
@@ -107,13 +112,13 @@ class Dispatch:
         self._answered = False  # the last claim for the common slots was
         self.found_nothing = False  # the last claim looked everywhere and found nothing
         self._hungry, self._next_at, self._idle, self._idle_since = True, 0.0, False, 0.0
-        self._learn_at = self._no_learning_before = self._empty_look_at = 0.0
+        self._futile_at = 0.0  # when a look that a hint had asked for found nothing
         self._short: set[str] = set()  # queues that had less than was asked for
         self._short_since = 0.0
         self._busy_since: float | None = None  # since when every claim has found something
         self._connects = self._marked_on = 0
         self._quietly = Quietly(logger)
-        self._hinted = self._full = self._own_was_last = False
+        self._hinted = self._for_a_hint = self._heard = self._full = self._own_was_last = False
 
     def wake(self, queues: Iterable[str] = ()) -> None:
         """Claim soon: a hint came that there is work, in queues that it names or anywhere."""
@@ -122,19 +127,21 @@ class Dispatch:
             self._own.wake()
         names = {queue for queue in named if self._plan.serves(queue)}
         if not named:
-            self._learn_at = 0.0  # where it is must be looked for, too
+            self.learning.ask()  # where it is must be looked for, too
         elif not names:
+            self.after_hints()
             return
         self._plan.learnt |= names
         self._short -= names
-        self._hinted, self.found_nothing = True, False
-        # A moment after a look that found nothing: else hints of what others took, or may not be run, are looks each.
-        self._hungry, self._next_at = True, self._empty_look_at + BUSY_PAUSE_SECONDS
+        self._hinted, self._heard, self.found_nothing = True, True, False
+        # A moment after one that was for nothing: else hints of what others took, or may not be run, are looks each.
+        self._hungry, self._next_at = True, self._futile_at + BUSY_PAUSE_SECONDS
 
     def look_again(self) -> None:
         """Forget that nothing was found: a job that has just ended may have enqueued others."""
         self.found_nothing = self._own.found_nothing = False
         self.claims.doubt()
+        self.learning.ask()  # and in queues that were empty till now
         self._hinted, self._next_at = True, 0.0
 
     @property
@@ -171,9 +178,10 @@ class Dispatch:
             self.claimed_at = now
         if self.closed:
             return
-        # The own queue first: what there is to tell must not wait for a claim of what it tells of. But in turn: where
-        # it has a backlog of its own, that must not keep all other slots empty.
-        turns = (self._claim_common, self._claim_own) if self._own_was_last else (self._claim_own, self._claim_common)
+        # The own queue first: what there is to tell must not wait for a claim of what it tells of. But in turn, so that
+        # a backlog of it leaves the other slots something; and a hinted job waits for no look of routine.
+        common_first = self._own_was_last or (self._hinted and not self._own.overdue(now))
+        turns = (self._claim_common, self._claim_own) if common_first else (self._claim_own, self._claim_common)
         for claim in turns:
             if not self._thread.busy:
                 claim(now)
@@ -199,12 +207,12 @@ class Dispatch:
             self._full = True  # room comes with a child's report or a settle's answer, never with time
 
     def _submit_claim(self, free: int, now: float) -> None:
-        self._hinted = False
+        self._for_a_hint, self._hinted = self._hinted, False
         if now - self._short_since > SHORT_SECONDS:
             self._short.clear()  # jobs may have come meanwhile, and nobody tells a worker that is not idle
         if self.budget is not None:
             free = min(free, self.budget)
-        learn = self._plan.every and (not self._hungry or now >= self._learn_at) and now >= self._no_learning_before
+        learn = self.learning.is_due(now, hungry=self._hungry, hinted=self._for_a_hint)
         deals = self._deals(free)
         if deals or learn:
             self._thread.submit(partial(self._claim, free, deals, learn=learn), self._claimed)
@@ -222,8 +230,8 @@ class Dispatch:
 
     def _claim(self, free: int, deals: list[Deal], *, learn: bool) -> Claimed:
         """Claim, on the database thread; jobs are held from here on."""
+        own_is_empty = learn and self.learning.look()
         if learn:
-            self._look_for_queues()
             deals = self._deals(free)
         sent = boottime()
         jobs: list[ClaimedJob] = []
@@ -238,21 +246,7 @@ class Dispatch:
         held = [Held(job, sent + self._lease.total_seconds()) for job in jobs]
         self._held.add(held)
         self._release_strays()
-        return Claimed(held, _fallen_short(deals, jobs), bool(deals), time.monotonic())
-
-    def _look_for_queues(self) -> None:
-        """Learn which queues have due jobs; where that takes too long, those known till now are claimed from."""
-        began = time.monotonic()
-        try:
-            self._plan.learnt = set(pending_queues(self._thread.session.run))
-        except OperationalError as error:
-            if sqlstate(error) != QUERY_CANCELED:
-                raise
-            self._quietly.warning("queues not looked for error=%s", str(error).strip().split("\n")[0])
-        learnt_at = time.monotonic()
-        self._learn_at = learnt_at + self._poll.total_seconds()
-        # Under an old snapshot it walks over every job that was claimed since, and jobs wait for it meanwhile.
-        self._no_learning_before = learnt_at + self.claims.rest_after(learnt_at - began)
+        return Claimed(held, _fallen_short(deals, jobs), bool(deals), time.monotonic(), own_is_empty)
 
     def _release_strays(self) -> None:
         """Give back what a claim may have leased whose answer was lost with its connection, or by an error halfway.
@@ -284,6 +278,8 @@ class Dispatch:
             self.budget -= len(result.held)
         for item in result.held:
             self._admit(item, self._hands, now)
+        if result.own_is_empty:
+            self._own.is_empty(now)
         if result.short and not self._short:
             self._short_since = now
         self._short |= result.short
@@ -335,16 +331,21 @@ class Dispatch:
         self._busy_since = None
         if not self._own.found_nothing:
             self._own.wake()
-        self._empty_look_at = now
+        if self._for_a_hint:
+            self._futile_at = now
         if self._hinted:  # while that claim was under way: it may have looked too early
-            self._next_at = now + BUSY_PAUSE_SECONDS
+            self._next_at = self._futile_at + BUSY_PAUSE_SECONDS
             return
+        if self._heard:
+            self._heard = False
+            self.after_hints()
         # A server that crashed, or another one after a failover, may know nothing of the mark.
         unmarked = not self._idle or self._marked_on != self._thread.session.connects
         if unmarked and not self.closed and self.hears():
             self._set_idle(now, idle=True)
             self._own.wake()
-            self._hungry, self._next_at, self._learn_at = True, 0.0, 0.0
+            self._hungry, self._next_at = True, 0.0
+            self.learning.ask()
             return
         self._hungry = False
         rest = self._poll.total_seconds() * random.uniform(0.75, 1.0)

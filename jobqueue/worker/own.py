@@ -61,6 +61,10 @@ class OwnSlot:
         """Look at the next chance: there may be something."""
         self._hinted, self._look_at = True, 0.0
 
+    def overdue(self, now: float) -> bool:
+        """Tell whether there may be something, or a look of routine has waited long for others' hints."""
+        return now > self._look_at + LOOK_SECONDS
+
     def next_at(self, now: float) -> float | None:
         """Return when to look, None while there is no room: it comes with a child's report."""
         return max(now, self._look_at) if self._room(now) else None
@@ -83,13 +87,19 @@ class OwnSlot:
         else:
             self._look_at = min(now + self._rest_seconds(), max(sweep_at, now + SWEEP_PAUSE_SECONDS))
 
+    def is_empty(self, now: float) -> None:
+        """Note that a look at all queues has found nothing here: a look of routine would find no more."""
+        if not self._hinted:
+            self.found_nothing, self._look_at = True, now + self._rest_seconds()
+
     def failed(self, now: float, pause: float) -> None:
         """Note that the claim failed."""
         self._look_at = now + pause
 
     def _rest_seconds(self) -> float:
-        seconds = self._poll_seconds if self.asleep() else min(self._poll_seconds, LOOK_SECONDS)
-        return seconds * random.uniform(0.75, 1.0)
+        if self.asleep():  # after the next look at all queues, which mostly saves this one
+            return self._poll_seconds * random.uniform(1.1, 1.35)
+        return min(self._poll_seconds, LOOK_SECONDS) * random.uniform(0.75, 1.0)
 
     def _room(self, now: float) -> int:
         if self._pool.own.serving:

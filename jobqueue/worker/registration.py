@@ -37,6 +37,7 @@ logger = logging.getLogger("jobqueue.worker")
 
 LONGEST_BEAT = timedelta(seconds=10)
 SOONEST_ANSWER_SECONDS = 0.5
+IDLE_MEMORY_SECONDS = 60.0
 TOLD_BY_BEATS = ("jobs_ended", "jobs_per_second", "memory_bytes", "clock_skew_seconds", "listening", "gauges")
 
 
@@ -53,6 +54,7 @@ class Registration:
         self.telemetry = Telemetry()
         self._skew: float | None = None
         self._tempo = Tempo()
+        self._measured: tuple[float, int] | None = None  # when memory was told, by the monotonic clock; jobs ended then
 
     def watch(self, worker: Supervisor) -> None:
         """Tell of a worker's parts from here on: threads may look at them, and change nothing."""
@@ -98,13 +100,14 @@ class Registration:
         """Say that the worker lives and what it does, with its gauges and what was counted since the last time."""
         load = self.telemetry.load()
         ended = self.jobs_ended()
+        measures = self._is_memory_news(ended)
         before = time.time()
         (row,) = self._write(
             session,
             idle=None,
             jobs_ended=ended,
             jobs_per_second=self._tempo.look(time.monotonic(), ended),
-            memory_bytes=memory_bytes(),
+            memory_bytes=memory_bytes() if measures else None,  # None leaves the last figure
             clock_skew_seconds=self._skew,
             listening=self.hears(),
             gauges=load.gauges,
@@ -112,9 +115,17 @@ class Registration:
             counts=load.counts,
         )
         self.telemetry.written(load)
+        if measures:
+            self._measured = time.monotonic(), ended
         after = time.time()
         if after - before < SOONEST_ANSWER_SECONDS:  # else what took so long might be the way there, or back
             self._skew = (before + after) / 2 - row[0]
+
+    def _is_memory_news(self, ended: int) -> bool:
+        if self._measured is None or self._busy():
+            return True
+        at, ended_then = self._measured
+        return ended != ended_then or time.monotonic() - at > IDLE_MEMORY_SECONDS
 
     def mark(self, session: Session, *, idle: bool) -> None:
         """Say that the worker sleeps and wants to be woken, or does no more; nothing else is told."""

@@ -189,6 +189,7 @@ class Supervisor:
                 woke=self._hint,
                 home_queue=self._home_queue,
             )
+            self.dispatch.after_hints = self.maintenance.look_now
             self.maintenance.start()
         worker_started.send_robust(sender=None, worker_id=self.options.worker_id)
         logger.info(
@@ -326,9 +327,11 @@ class Supervisor:
         if cancels:
             self.heartbeat.look_now()
         else:
-            self.inbox.put(lambda: self.dispatch.wake([queue] if queue else ()))
-            if self.maintenance is not None:
-                self.maintenance.look_now()
+            self.inbox.put(lambda: self._take_hint(queue))
+
+    def _take_hint(self, queue: str | None) -> None:
+        self.dispatch.wake([queue] if queue else ())
+        self.dispatch.pump(time.monotonic())  # not only when the main loop comes to it: somebody waits
 
     def _mark_idle(self, idle: bool) -> None:
         now = time.monotonic()

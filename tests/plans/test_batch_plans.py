@@ -1,8 +1,8 @@
 """Batches of a thousand, where the statistics are from before anything ran: nothing is compared with each of them.
 
-A worker's first settles have plans made for their own parameters. To a planner that has seen pending rows only, no row
-is running or this worker's; it read the table and compared each running row with each given one. A million comparisons
-took half a second, so a drain began with two seconds in which nearly nothing was settled.
+To a planner that has seen pending rows only, no row is running or this worker's; it read the table and compared each
+running row with each given one. A million comparisons took half a second, so a drain began with two seconds in which
+nearly nothing was settled. A worker's sessions have generic plans; who is lent none has custom ones first.
 """
 
 from collections.abc import Callable, Iterator

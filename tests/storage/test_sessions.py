@@ -11,8 +11,8 @@ import pytest
 from django.db import DatabaseError, IntegrityError, OperationalError, connections, transaction
 from django.db.backends.signals import connection_created
 
-from jobqueue.managers import sessions
-from jobqueue.managers.sessions import Session
+from jobqueue.managers import Span, leasing, sessions
+from jobqueue.managers.sessions import BY_KEY, Session
 from jobqueue.models import Job, Queue
 from tests.connections import Watcher
 
@@ -109,6 +109,24 @@ def test_statements_are_prepared_unless_the_setting_says_no(prepared: bool, sess
     found = session.run("SELECT statement FROM pg_prepared_statements WHERE statement = 'SELECT $1::int'")
 
     assert bool(found) == prepared
+
+
+def test_statements_by_key_are_planned_once() -> None:
+    """To plan a claim took as long as the claim; the server would have done it for each one."""
+    session = Session("default", "jobqueue test", options=BY_KEY)
+    spans, lease = [Span("q", 1)], timedelta(seconds=60)
+    try:
+        for _ in range(20):
+            leasing.claim(session.run, spans=spans, worker_id="w", lease=lease, total=1)
+
+        counts = session.run(
+            "SELECT generic_plans, custom_plans FROM pg_prepared_statements WHERE starts_with(statement, %(text)s)",
+            {"text": "-- Claim due jobs"},
+        )
+    finally:
+        session.close()
+
+    assert counts == [(20, 0)]
 
 
 @pytest.mark.parametrize("scoped", [False, True], ids=["direct", "pooled"])

@@ -11,7 +11,9 @@ from django.db import DatabaseError, OperationalError
 from psycopg.errors import QueryCanceled
 
 from jobqueue.conf import get_settings
+from jobqueue.internal import INTERNAL_QUEUE
 from jobqueue.worker.dispatch import BUSY_PAUSE_SECONDS, MOST_UNSETTLED, Claimed, Dispatch
+from jobqueue.worker.learning import Learning
 from jobqueue.worker.own import OwnSlot
 from jobqueue.worker.queues import QueuePlan
 
@@ -50,10 +52,11 @@ class Parts:
         held: Any = SimpleNamespace(all=list, add=lambda _: None)
         settler: Any = []
         self.settler = settler
+        self.plan = QueuePlan.parse(queues)
         self.thread = thread
         self.dispatch = Dispatch(
             thread,
-            plan=QueuePlan.parse(queues),
+            plan=self.plan,
             hands=hands,
             own=OwnSlot(pool, hands, options),
             held=held,
@@ -70,6 +73,10 @@ class Parts:
     def claim(self, now: float, *, jobs: int = 4, common_fails: bool = False) -> str:
         """Let the next claim be made, and answer it: with so many jobs, or an error. Returns whose it is."""
         self.dispatch.pump(now)
+        return self.answer(now, jobs=jobs, common_fails=common_fails)
+
+    def answer(self, now: float, *, jobs: int = 4, common_fails: bool = False, own_is_empty: bool = False) -> str:
+        """Answer the claim that was made."""
         assert self.thread.busy, "a claim is made"
         then = self.thread.then
         self.thread.busy = False
@@ -80,7 +87,7 @@ class Parts:
             held: Any = [
                 SimpleNamespace(job=SimpleNamespace(job_type="probe.ok", queue="default")) for _ in range(jobs)
             ]
-            then(Claimed(held, set() if jobs else {"default"}, True, now), None)
+            then(Claimed(held, set() if jobs else {"default"}, True, now, own_is_empty), None)
         return "own" if own else "common"
 
 
@@ -106,10 +113,38 @@ def test_answered_looks_at_the_own_queue_do_not_hide_that_all_other_claims_fail(
     assert parts.dispatch.claimed_at < 4.0
 
 
-def test_a_hint_a_moment_after_an_empty_look_waits_for_the_rest_of_it(parts: Parts) -> None:
+def test_a_hint_is_looked_after_at_once_and_before_a_look_of_routine(parts: Parts) -> None:
+    """What had found nothing before that was a look that no hint had asked for."""
+    now = time.monotonic()
+    assert [parts.claim(now, jobs=0), parts.claim(now, jobs=0)] == ["own", "common"]
+    later = now + 1.5
+    assert parts.dispatch.next_at(later) == later, "both looks of routine are due"
+
+    parts.dispatch.wake(["default"])
+
+    assert [parts.claim(later, jobs=0), parts.claim(later, jobs=0)] == ["common", "own"]
+
+
+def test_hints_keep_the_own_queue_waiting_no_longer_than_a_second(parts: Parts) -> None:
+    now = time.monotonic()
+    assert [parts.claim(now, jobs=0), parts.claim(now, jobs=0)] == ["own", "common"]
+
+    looks = []
+    for tenth in range(1, 41):
+        parts.dispatch.wake(["default"])
+        parts.dispatch.pump(now + tenth / 10)
+        looks.append(parts.answer(now + tenth / 10, jobs=1))
+
+    assert looks[:10] == ["common"] * 10
+    assert "own" in looks[10:25]
+
+
+def test_a_hint_a_moment_after_one_that_was_for_nothing_waits_for_the_rest_of_it(parts: Parts) -> None:
     """Of a paused queue each hint was a look, a thousand a second. A drain does not end before that look."""
     before = time.monotonic()
     assert [parts.claim(before, jobs=0), parts.claim(before, jobs=0)] == ["own", "common"]
+    parts.dispatch.wake(["default"])
+    assert parts.claim(before, jobs=0) == "common"
     after = time.monotonic()
     drained = [parts.dispatch.drained]
 
@@ -136,6 +171,61 @@ def test_a_hint_during_an_empty_look_is_followed_by_another_a_moment_later(parts
     assert next_at is not None
     assert next_at <= time.monotonic() + BUSY_PAUSE_SECONDS
     assert not parts.dispatch.drained
+
+
+def test_a_look_at_all_queues_that_saw_nothing_in_the_own_one_saves_the_look_there(parts: Parts) -> None:
+    now = time.monotonic()
+    assert parts.claim(now) == "own"
+    parts.dispatch.pump(now)
+    assert parts.dispatch.next_at(now) is None, "it is the others' turn, and of the own ones there may be more"
+
+    parts.answer(now, jobs=0, own_is_empty=True)
+
+    next_at = parts.dispatch.next_at(now)
+    assert next_at is not None
+    assert next_at > now + 0.5
+    parts.dispatch.wake([INTERNAL_QUEUE])
+    assert parts.claim(now) == "own"
+
+
+def test_a_hint_of_the_own_queue_during_such_a_look_is_not_forgotten(parts: Parts) -> None:
+    now = time.monotonic()
+    assert [parts.claim(now, jobs=0), parts.claim(now, jobs=0)] == ["own", "common"]
+    parts.dispatch.wake(["default"])
+    parts.dispatch.pump(now)
+    parts.dispatch.wake([INTERNAL_QUEUE])
+
+    parts.answer(now, jobs=0, own_is_empty=True)
+
+    assert parts.claim(now) == "own"
+
+
+def test_maintenance_is_told_once_nothing_is_due_after_hints_and_only_then(parts: Parts) -> None:
+    """One that is scheduled for a moment from now is hinted, too: but nobody looks for it while others wait."""
+    told: list[str] = []
+    parts.dispatch.after_hints = lambda: told.append("told")
+    now = time.monotonic()
+    assert [parts.claim(now, jobs=0), parts.claim(now, jobs=0)] == ["own", "common"]
+
+    parts.dispatch.wake(["default"])
+    assert parts.claim(now, jobs=1) == "common"
+    before = list(told)
+    later = time.monotonic() + BUSY_PAUSE_SECONDS
+    assert parts.claim(later, jobs=0) == "common"
+    assert (before, told) == ([], ["told"])
+
+    assert parts.claim(later + 1.5, jobs=0)
+    assert told == ["told"]
+
+
+def test_a_hint_of_a_queue_that_others_serve_is_passed_on_at_once(parts: Parts) -> None:
+    """Whoever serves it may do without maintenance."""
+    told: list[str] = []
+    parts.dispatch.after_hints = lambda: told.append("told")
+
+    parts.dispatch.wake(["mail"])
+
+    assert told == ["told"]
 
 
 def test_a_settle_that_cannot_keep_up_holds_both_claims_back(parts: Parts) -> None:
@@ -198,7 +288,7 @@ def test_known_queues_are_claimed_from_where_the_look_for_others_takes_too_long(
         claim=claim, rest_after=lambda _: 100.0, sweep_at=lambda _: None, may_be_behind=lambda _: False
     )
     parts.dispatch.claims = claims
-    parts.thread.session.run = run
+    parts.dispatch.learning = Learning(run, parts.plan, claims, poll_seconds=1.0)
     assert parts.claim(1.0, jobs=0) == "own"
 
     parts.dispatch.pump(1.0)
