@@ -75,7 +75,7 @@ class JobQueueSettings:
     # Names whose values are hidden in messages and on pages; found anywhere in a name, upper and lower case alike.
     SECRET_PATTERNS: tuple[str, ...] = SECRET_PATTERNS
     ALERTS: Mapping[str, Any] = field(default_factory=dict)
-    ALERT_SECONDS: float = 10
+    ALERT_SECONDS: float = 15
     ALERT_EMAILS: tuple[str, ...] = ()
     # Not shown by repr(): the address of a chat's hook is all that one needs to write there.
     ALERT_WEBHOOKS: tuple[str | Mapping[str, Any], ...] = field(default=(), repr=False)

@@ -8,9 +8,13 @@ from typing import Any
 import pytest
 from django.db.models import Sum
 
+from jobqueue.conf import get_settings
+from jobqueue.managers.sessions import Session
 from jobqueue.models import Counter, Worker
 from jobqueue.ops.gauges import count_over, gauge_over_workers
 from jobqueue.states import Status
+from jobqueue.worker.options import WorkerOptions
+from jobqueue.worker.registration import Registration
 
 from . import processes
 from .effects import Effects
@@ -166,6 +170,31 @@ def test_the_row_tells_what_the_worker_uses_and_has_done(launch: Launch, enqueue
     assert resident_mb / 5 < row().memory_bytes / 2**20 <= resident_mb, "shared pages are counted once"
     until(lambda: row().clock_skew_seconds is not None, what="a second beat")
     assert abs(row().clock_skew_seconds) < 1, "the server runs on this host"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_memory_is_measured_while_something_happens_and_now_and_then_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It takes longer than all else that an idle worker's heartbeat does."""
+    now = {"clock": 100.0, "busy": 0, "ended": 0}
+    options = WorkerOptions.make(get_settings(), alias="default")
+    registration = Registration(options, 4, ["*"], lambda: int(now["busy"]))
+    registration.jobs_ended = lambda: int(now["ended"])
+    monkeypatch.setattr("jobqueue.worker.registration.time.monotonic", lambda: now["clock"])
+    session = Session("default", "jobqueue test")
+
+    def tells(clock: float, busy: int, ended: int) -> bool:
+        now.update(clock=clock, busy=busy, ended=ended)
+        Worker.objects.filter(pk=options.worker_id).update(memory_bytes=None)
+        registration.beat(session)
+        return row().memory_bytes is not None
+
+    try:
+        assert [tells(100, 0, 0), tells(110, 0, 0)] == [True, False]
+        assert [tells(120, 1, 0), tells(130, 1, 0)] == [True, True]
+        assert [tells(140, 0, 1), tells(150, 0, 1)] == [True, False]
+        assert [tells(199, 0, 1), tells(201, 0, 1)] == [False, True]
+    finally:
+        session.close()
 
 
 def test_a_worker_that_hears_nothing_says_so(launch: Launch) -> None:
