@@ -20,7 +20,7 @@ from benchmarks.plan import Plan
 from .contest import OWN, Row, Side, Work, figure, hold
 
 DRAINERS = (Side("pgqueuer", tuned=True), Side("awa", tuned=True), Side("huey", tuned=True))
-DJANGO = (Side("django-q2", tuned=True), Side("django-ox", tuned=True), Side("django-tasks-db", tuned=True))
+DJANGO = (Side("django-q2", tuned=True), Side("django-ox", tuned=True), Side("dj-queue"))
 ENQUEUERS = (Side("pgqueuer"), Side("django-q2"), Side("oban"))
 BULK = (Side("pgqueuer"), Side("awa"), Side("procrastinate"))
 QUICK = (Side("oban", tuned=True), Side("chancy", tuned=True), Side("pgqueuer", tuned=True))

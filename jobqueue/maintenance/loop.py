@@ -69,6 +69,7 @@ class Maintenance(threading.Thread):
             Alerts(self.session),
         ]
         self._due = dict.fromkeys((service.name for service in self.services), 0.0)
+        self._rested = dict(self._due)  # until when those that took long do nothing, whatever is due
         self._woke = woke
         self._away = Quietly(logger)
         self._quietly = {service.name: Quietly(logger) for service in self.services}
@@ -89,10 +90,17 @@ class Maintenance(threading.Thread):
             self._wake.clear()
             soon = time.monotonic() + TOGETHER_SECONDS
             for service in self.services:
-                if not self._ended.is_set() and self._due[service.name] <= soon:
+                if not self._ended.is_set() and self._is_due(service, soon):
                     self._run_service(service)
-            self._wake.wait(max(SOONEST_SECONDS, min(self._due.values()) - time.monotonic()))
+            next_at = min(max(due, self._rested[name]) for name, due in self._due.items())
+            self._wake.wait(max(SOONEST_SECONDS, next_at - time.monotonic()))
         self.session.close()
+
+    def _is_due(self, service: Service, soon: float) -> bool:
+        now, due = time.monotonic(), self._due[service.name]
+        # These take a turn of all workers, which comes no sooner.
+        early = service.name not in BY_RULES_OF_PEOPLE
+        return due <= (soon if early else now) and self._rested[service.name] <= now
 
     def _run_service(self, service: Service) -> None:
         began = time.monotonic()
@@ -122,7 +130,9 @@ class Maintenance(threading.Thread):
             pause = self._after_promote(pause)
         if service.more:
             pause = SOONEST_SECONDS
-        self._due[service.name] = time.monotonic() + max(pause, took * SHARE if took > QUICK_SECONDS else 0.0)
+        now = time.monotonic()
+        self._rested[service.name] = now + (took * SHARE if took > QUICK_SECONDS else 0.0)
+        self._due[service.name] = max(now + pause, self._rested[service.name])
 
     def _after_promote(self, pause: float) -> float:
         """Wake the worker for what became due; return how long until the next is."""

@@ -53,15 +53,11 @@ WHERE name IN ('idle_session_timeout', 'transaction_timeout') AND setting <> '0'
 BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
 LIMITS = "SELECT set_config('statement_timeout', %s, true), set_config('lock_timeout', %s, true)"
 # For statements that look rows up by key. On a small table, or one whose statistics are old, the planner would rather
-# read all of it for a batch of a thousand. Without jit, which it would use for whatever it is asked to avoid. That
-# leaves one plan, whatever the parameters: to make it anew each time took as long as a claim of one job.
-BY_KEY = {
-    "enable_seqscan": "off",
-    "enable_hashjoin": "off",
-    "enable_mergejoin": "off",
-    "jit": "off",
-    "plan_cache_mode": "force_generic_plan",
-}
+# read all of it for a batch of a thousand. Without jit, which it would use for whatever it is asked to avoid.
+BY_KEY = {"enable_seqscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off", "jit": "off"}
+# For statements that are right with one plan at every size of their tables: to make it anew each time took as long as a
+# claim of one job. Not for those that join a batch with the table: a plan made while it is small reads all of it later.
+PLANNED_ONCE = {"plan_cache_mode": "force_generic_plan"}
 
 
 class Session:

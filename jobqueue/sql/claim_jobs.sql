@@ -4,6 +4,7 @@
 -- Returns: the rows claimed (never more than total), in no order
 -- Locks:   those rows, FOR NO KEY UPDATE (plain FOR UPDATE silently skips rows that a user's foreign key holds)
 -- By id, status + 0: a planner that believes a status rare would walk that status's whole partial index instead.
+-- By an array of ids: a plan for any parameters that was made while the table was small would read all of it later.
 -- Index:   jobqueue_job_claim; jobqueue_queue has a row a queue that was ever paused
 -- A row of the arrays is one range of the index: of that queue, behind (priority, run_after, id), up to (top, until).
 -- One range a queue from the very start is the normal claim; floors (docs/lease.md) give several. The CTE is MATERIALIZED
@@ -40,8 +41,7 @@ UPDATE jobqueue_job AS job
        attempts = least(job.attempts, 32766) + 1,
        lease_until = statement_timestamp() + %(lease)s::interval, claimed_at = statement_timestamp(),
        run_started_at = NULL, updated_at = statement_timestamp()
-  FROM picked
- WHERE job.id = picked.id AND job.status + 0 = 1 /* PENDING */
+ WHERE job.id = ANY (ARRAY(SELECT id FROM picked)) AND job.status + 0 = 1 /* PENDING */
 RETURNING job.id, job.lease_epoch, job.job_type, job.queue, job.priority,
           (extract(epoch FROM least(greatest(job.run_after, 'epoch'), '9999-12-30Z')) * 1000000)::bigint AS run_after_us,
           job.attempts, job.max_attempts,

@@ -3,6 +3,7 @@
 -- Returns: (id) of each released job
 -- Locks:   those rows, stepping over locked ones
 -- By id, status + 0: a planner that believes a status rare would walk that status's whole partial index instead.
+-- By an array of ids: a plan for any parameters that was made while the table was small would read all of it later.
 -- Index:   jobqueue_job_running
 WITH stray AS MATERIALIZED (
     SELECT id FROM jobqueue_job
@@ -15,6 +16,5 @@ UPDATE jobqueue_job AS job
        finished_at = CASE WHEN job.cancel_requested_at IS NOT NULL THEN statement_timestamp() END,
        progress = CASE WHEN job.cancel_requested_at IS NOT NULL THEN job.progress END,
        attempts = job.attempts - 1, worker_id = NULL, lease_until = NULL, updated_at = statement_timestamp()
-  FROM stray
- WHERE job.id = stray.id AND job.status + 0 = 2 /* RUNNING */ AND job.worker_id = %(worker_id)s
+ WHERE job.id = ANY (ARRAY(SELECT id FROM stray)) AND job.status + 0 = 2 /* RUNNING */ AND job.worker_id = %(worker_id)s
 RETURNING job.id

@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 import random
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import timedelta
@@ -34,7 +33,7 @@ from .handout import DEEPEST, HandOut
 from .holding import Held, HeldJobs, boottime
 from .learning import Learning
 from .own import OwnSlot
-from .queues import Deal, QueuePlan
+from .queues import Deal, QueuePlan, fallen_short
 from .threads import DatabaseThread, is_away
 
 if TYPE_CHECKING:
@@ -54,26 +53,14 @@ UNSURE = -1  # no number of connects
 class Claimed(NamedTuple):
     """What one claim brought: the jobs, the queues that had less than was asked for, whether any queue was asked.
 
-    `own_is_empty` where it has seen, too, that the package's own queue has no due job.
+    `own_is_empty` is whether the package's own queue has no due job, None where it did not look at all queues.
     """
 
     held: list[Held]
     short: set[str]
     asked: bool
     at: float
-    own_is_empty: bool = False
-
-
-def _fallen_short(deals: Iterable[Deal], jobs: Iterable[ClaimedJob]) -> set[str]:
-    """Return the queues that had less than was asked for, where the statement's total was not the reason."""
-    left = Counter(job.queue for job in jobs)
-    short: set[str] = set()
-    for takes, total in deals:
-        got = {queue: min(left[queue], take) for queue, take in takes}
-        left.subtract(got)
-        if sum(got.values()) < total:
-            short |= {queue for queue, take in takes if got[queue] < take}
-    return short
+    own_is_empty: bool | None = None
 
 
 class Dispatch:
@@ -97,7 +84,7 @@ class Dispatch:
         self._thread, self._plan, self._held, self._settler = thread, plan, held, settler
         self._settings, self._worker_id, self._lease, self._poll = settings, worker_id, lease, poll
         self._mark_idle, self._hands, self._own = mark_idle, hands, own
-        own.asleep = lambda: self._idle and self.hears()
+        own.asleep, own.is_seen = lambda: self._idle and self.hears(), plan.every
         self.hears: Callable[[], bool] = lambda: False  # whether hints come, so that it is worth asking for them
         self.after_hints: Callable[[], None] = lambda: None  # nothing is due now: they may have meant what is soon
         self.claims = Claims(thread.session.run, worker_id=worker_id, lease=lease)
@@ -115,6 +102,7 @@ class Dispatch:
         self._futile_at = 0.0  # when a look that a hint had asked for found nothing
         self._short: set[str] = set()  # queues that had less than was asked for
         self._short_since = 0.0
+        self._told: set[str] = set()  # queues that hints have named since the last claim
         self._busy_since: float | None = None  # since when every claim has found something
         self._connects = self._marked_on = 0
         self._quietly = Quietly(logger)
@@ -128,11 +116,10 @@ class Dispatch:
         names = {queue for queue in named if self._plan.serves(queue)}
         if not named:
             self.learning.ask()  # where it is must be looked for, too
-        elif not names:
+        elif not names or self.closed:
             self.after_hints()
             return
-        self._plan.learnt |= names
-        self._short -= names
+        self._told |= names
         self._hinted, self._heard, self.found_nothing = True, True, False
         # A moment after one that was for nothing: else hints of what others took, or may not be run, are looks each.
         self._hungry, self._next_at = True, self._futile_at + BUSY_PAUSE_SECONDS
@@ -205,11 +192,14 @@ class Dispatch:
         else:
             self._answered |= not free  # whatever became of the last claim, no other is wanted
             self._full = True  # room comes with a child's report or a settle's answer, never with time
+            self._pass_hints_on()
 
     def _submit_claim(self, free: int, now: float) -> None:
-        self._for_a_hint, self._hinted = self._hinted, False
-        if now - self._short_since > SHORT_SECONDS:
+        if self._hinted or now - self._short_since > SHORT_SECONDS:
             self._short.clear()  # jobs may have come meanwhile, and nobody tells a worker that is not idle
+        self._for_a_hint, self._hinted = self._for_a_hint or self._hinted, False
+        self._plan.learnt |= self._told  # here, where no look for queues is under way that would forget them
+        self._told.clear()
         if self.budget is not None:
             free = min(free, self.budget)
         learn = self.learning.is_due(now, hungry=self._hungry, hinted=self._for_a_hint)
@@ -230,7 +220,7 @@ class Dispatch:
 
     def _claim(self, free: int, deals: list[Deal], *, learn: bool) -> Claimed:
         """Claim, on the database thread; jobs are held from here on."""
-        own_is_empty = learn and self.learning.look()
+        own_is_empty = self.learning.look() if learn else None
         if learn:
             deals = self._deals(free)
         sent = boottime()
@@ -246,7 +236,7 @@ class Dispatch:
         held = [Held(job, sent + self._lease.total_seconds()) for job in jobs]
         self._held.add(held)
         self._release_strays()
-        return Claimed(held, _fallen_short(deals, jobs), bool(deals), time.monotonic(), own_is_empty)
+        return Claimed(held, fallen_short(deals, jobs), bool(deals), time.monotonic(), own_is_empty)
 
     def _release_strays(self) -> None:
         """Give back what a claim may have leased whose answer was lost with its connection, or by an error halfway.
@@ -278,7 +268,9 @@ class Dispatch:
             self.budget -= len(result.held)
         for item in result.held:
             self._admit(item, self._hands, now)
-        if result.own_is_empty:
+        if result.own_is_empty is False:
+            self._own.wake()
+        elif result.own_is_empty and not self._hinted:  # else an older answer than what it would overrule
             self._own.is_empty(now)
         if result.short and not self._short:
             self._short_since = now
@@ -308,7 +300,7 @@ class Dispatch:
             self._quietly.warning("claim failed error=%s", str(error).strip().split("\n")[0])
 
     def _after_some(self, now: float) -> None:
-        self.found_nothing = False
+        self.found_nothing = self._for_a_hint = False
         if self._busy_since is None:
             self._busy_since = now
         # Every enqueue tells a worker that is marked idle, and that serialises commits: one that finds work at every
@@ -332,13 +324,11 @@ class Dispatch:
         if not self._own.found_nothing:
             self._own.wake()
         if self._for_a_hint:
-            self._futile_at = now
+            self._for_a_hint, self._futile_at = False, now
         if self._hinted:  # while that claim was under way: it may have looked too early
             self._next_at = self._futile_at + BUSY_PAUSE_SECONDS
             return
-        if self._heard:
-            self._heard = False
-            self.after_hints()
+        self._pass_hints_on()
         # A server that crashed, or another one after a failover, may know nothing of the mark.
         unmarked = not self._idle or self._marked_on != self._thread.session.connects
         if unmarked and not self.closed and self.hears():
@@ -350,6 +340,11 @@ class Dispatch:
         self._hungry = False
         rest = self._poll.total_seconds() * random.uniform(0.75, 1.0)
         self._next_at = min(now + rest, self._sweep_at(self._plan.names(), now))
+
+    def _pass_hints_on(self) -> None:
+        if self._heard:
+            self._heard = False
+            self.after_hints()
 
     def _sweep_at(self, queues: Iterable[str], now: float) -> float:
         """Return when to ask again for queues that have nothing, whatever the poll: behind a floor there may be jobs.

@@ -39,21 +39,21 @@ class Learning:
         due_at = self._due_at + (self._poll_seconds if hinted and self._due_at else 0.0)
         return self._plan.every and (not hungry or now >= due_at) and now >= self._not_before
 
-    def look(self) -> bool:
+    def look(self) -> bool | None:
         """Learn which queues have due jobs; where that takes too long, those known till now are claimed from.
 
-        Returns whether the package's own queue has none.
+        Returns whether the package's own queue has none, None where that took too long, too.
         """
-        began, own_is_empty = time.monotonic(), False
+        began, own_is_empty = time.monotonic(), None
+        self._due_at = began + self._poll_seconds  # before it asks: who asks for another meanwhile gets one
         try:
-            self._plan.learnt = set(pending_queues(self._run))
-            own_is_empty = INTERNAL_QUEUE not in self._plan.learnt
+            found = set(pending_queues(self._run))
+            self._plan.learnt, own_is_empty = found, INTERNAL_QUEUE not in found
         except OperationalError as error:
             if sqlstate(error) != QUERY_CANCELED:
                 raise
             self._quietly.warning("queues not looked for error=%s", str(error).strip().split("\n")[0])
         looked_at = time.monotonic()
-        self._due_at = looked_at + self._poll_seconds
         # Under an old snapshot it walks over every job that was claimed since, and jobs wait for it meanwhile.
         self._not_before = looked_at + self._claims.rest_after(looked_at - began)
         return own_is_empty

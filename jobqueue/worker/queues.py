@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from jobqueue.exceptions import ConfigurationError, InvalidName
 from jobqueue.internal import INTERNAL_QUEUE
+from jobqueue.managers import ClaimedJob
 from jobqueue.payloads import check_name
 
 
@@ -16,6 +18,18 @@ class Deal(NamedTuple):
 
     takes: list[tuple[str, int]]
     total: int
+
+
+def fallen_short(deals: Iterable[Deal], jobs: Iterable[ClaimedJob]) -> set[str]:
+    """Return the queues that had less than was asked for, where the statement's total was not the reason."""
+    left = Counter(job.queue for job in jobs)
+    short: set[str] = set()
+    for takes, total in deals:
+        got = {queue: min(left[queue], take) for queue, take in takes}
+        left.subtract(got)
+        if sum(got.values()) < total:
+            short |= {queue for queue, take in takes if got[queue] < take}
+    return short
 
 
 @dataclass(slots=True)

@@ -77,6 +77,7 @@ class Registration:
             try:
                 ready(session.run)
                 self.beat(session)
+                self._measured = None  # before there was any child
                 if release := get_settings().RELEASE:
                     session.run(sql.REMEMBER_RELEASE, {"version": release})
                 pending = pending_queues(session.run)

@@ -30,7 +30,7 @@ from jobqueue.conf import get_settings
 from jobqueue.listener import Listener
 from jobqueue.maintenance.loop import Maintenance
 from jobqueue.managers.rows import Run
-from jobqueue.managers.sessions import BY_KEY, Session
+from jobqueue.managers.sessions import BY_KEY, PLANNED_ONCE, Session
 from jobqueue.registry import from_policies, registry
 from jobqueue.signals import worker_started, worker_stopped
 
@@ -87,7 +87,8 @@ class Supervisor:
         self.pool = Pool(self.launcher, processes=options.processes, threads=options.threads)
         self.registration = Registration(options, self.pool.slots, self.plan.registered(), lambda: len(self.held))
         commit = {"synchronous_commit": "off"} if self.settings.ASYNC_CLAIMS else {}
-        self.claimer = DatabaseThread("dispatch", self._session("dispatch", options=BY_KEY | commit), self.inbox)
+        claiming = BY_KEY | PLANNED_ONCE | commit
+        self.claimer = DatabaseThread("dispatch", self._session("dispatch", options=claiming), self.inbox)
         self.settling = DatabaseThread("settle", self._session("settle", options=BY_KEY), self.inbox)
         self.reports = Reports(self.pool, self.held, limit=LineBudget(LOG_LINES_A_SECOND))
         self.stops = Stops(self.pool, self.held, self.settings)

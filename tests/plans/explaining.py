@@ -69,10 +69,13 @@ def flat(node: dict[str, Any]) -> list[dict[str, Any]]:
     return [node, *(inner for child in node.get("Plans", []) for inner in flat(child))]
 
 
-def explain(kind: Kind, statement: str, params: Mapping[str, Any]) -> Plan:
+def explain(
+    kind: Kind, statement: str, params: Mapping[str, Any], *, meanwhile: Callable[[], object] | None = None
+) -> Plan:
     """Run a statement within the caller's transaction, take it back, and return its plan.
 
-    A prepared statement may get a plan made for these parameters (custom), or one made for any (generic).
+    A prepared statement may get a plan made for these parameters (custom), or one made for any (generic). `meanwhile`
+    is done after a generic plan was made and before it is run.
     """
     names: list[str] = []
 
@@ -88,6 +91,9 @@ def explain(kind: Kind, statement: str, params: Mapping[str, Any]) -> Plan:
     with transaction.atomic(), psycopg.ClientCursor(connection.connection) as cursor:
         cursor.execute(f"SET LOCAL plan_cache_mode = force_{kind}_plan")
         cursor.execute(f"PREPARE planned AS {text}".encode())
+        if meanwhile is not None:
+            cursor.execute(f"EXPLAIN EXECUTE planned{arguments}".encode(), values)
+            meanwhile()
         cursor.execute(f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) EXECUTE planned{arguments}".encode(), values)
         row = cursor.fetchone()
         cursor.execute("DEALLOCATE planned")

@@ -51,7 +51,7 @@ class Parts:
         thread: Any = Thread()
         held: Any = SimpleNamespace(all=list, add=lambda _: None)
         settler: Any = []
-        self.settler = settler
+        self.settler, self.hands = settler, hands
         self.plan = QueuePlan.parse(queues)
         self.thread = thread
         self.dispatch = Dispatch(
@@ -75,7 +75,7 @@ class Parts:
         self.dispatch.pump(now)
         return self.answer(now, jobs=jobs, common_fails=common_fails)
 
-    def answer(self, now: float, *, jobs: int = 4, common_fails: bool = False, own_is_empty: bool = False) -> str:
+    def answer(self, now: float, *, jobs: int = 4, common_fails: bool = False, own_is_empty: bool | None = None) -> str:
         """Answer the claim that was made."""
         assert self.thread.busy, "a claim is made"
         then = self.thread.then
@@ -198,6 +198,97 @@ def test_a_hint_of_the_own_queue_during_such_a_look_is_not_forgotten(parts: Part
     parts.answer(now, jobs=0, own_is_empty=True)
 
     assert parts.claim(now) == "own"
+
+
+def test_an_older_look_at_the_own_queue_does_not_overrule_that_jobs_have_ended_since(parts: Parts) -> None:
+    """A drain ended over the mail that its last job had enqueued."""
+    now = time.monotonic()
+    assert parts.claim(now, jobs=0) == "own"
+    parts.dispatch.pump(now)
+    parts.dispatch.look_again()
+
+    parts.answer(now, jobs=0, own_is_empty=True)
+
+    assert not parts.dispatch.drained
+    later = now + BUSY_PAUSE_SECONDS * 2
+    looks = [parts.claim(later, jobs=0), parts.claim(later, jobs=0)]
+    assert set(looks) == {"own", "common"}
+    assert parts.dispatch.drained
+
+
+def test_a_look_that_sees_jobs_in_the_own_queue_has_them_claimed(parts: Parts) -> None:
+    """Their hint may have been lost, and the look of routine there is the later one."""
+    now = time.monotonic()
+    assert [parts.claim(now, jobs=0), parts.claim(now, jobs=0)] == ["own", "common"]
+    parts.dispatch.wake(["default"])
+    parts.dispatch.pump(now)
+
+    parts.answer(now, jobs=0, own_is_empty=False)
+
+    assert parts.claim(now) == "own"
+
+
+def test_a_hint_during_a_claim_that_falls_short_of_its_queue_is_looked_after() -> None:
+    """Another queue had enough, so the next claim came at once, without the one that was short, and took the hint."""
+    parts = Parts("a,b")
+    now = time.monotonic()
+    assert parts.claim(now, jobs=0) == "own"
+    parts.dispatch.pump(now)
+    parts.dispatch.wake(["a"])
+    held: Any = [SimpleNamespace(job=SimpleNamespace(job_type="probe.ok", queue="b"))]
+    parts.thread.busy = False
+    parts.thread.then(Claimed(held, {"a"}, True, now), None)
+
+    parts.dispatch.pump(now)
+
+    assert parts.thread.busy
+    asked = {queue for deal in parts.thread.task.args[1] for queue, _ in deal.takes}
+    assert asked == {"a", "b"}
+
+
+def test_a_hint_that_takes_two_looks_for_nothing_is_followed_by_the_pause() -> None:
+    """Reserved places are asked for first; of a busy common queue each hint was a look."""
+    parts = Parts("a,b")
+    now = time.monotonic()
+    assert parts.claim(now, jobs=0) == "own"
+    parts.dispatch.wake(["b"])
+    parts.dispatch.pump(now)
+    for short in ({"a"}, {"a", "b"}):
+        parts.thread.busy = False
+        parts.thread.then(Claimed([], short, True, now), None)
+        parts.dispatch.pump(now)
+
+    parts.dispatch.wake(["b"])
+
+    next_at = parts.dispatch.next_at(now)
+    assert next_at is not None
+    assert next_at > now
+
+
+def test_a_full_worker_passes_hints_on_to_maintenance(parts: Parts) -> None:
+    told: list[str] = []
+    parts.dispatch.after_hints = lambda: told.append("told")
+    parts.hands.free = lambda _: (0, 4)
+
+    parts.dispatch.wake(["default"])
+    parts.dispatch.pump(time.monotonic())
+
+    assert told == ["told"]
+
+
+def test_a_queue_that_is_named_during_a_look_for_queues_is_not_forgotten() -> None:
+    parts = Parts("*")
+    now = time.monotonic()
+    assert parts.claim(now, jobs=0) == "own"
+    parts.dispatch.pump(now)
+    parts.dispatch.wake(["mail"])
+    parts.plan.learnt = set()  # what the look brings, which began before that
+
+    parts.answer(now, jobs=0)
+    parts.dispatch.pump(now + BUSY_PAUSE_SECONDS * 2)
+
+    assert "mail" in parts.plan.names()
+    assert [queue for deal in parts.thread.task.args[1] for queue, _ in deal.takes] == ["mail"]
 
 
 def test_maintenance_is_told_once_nothing_is_due_after_hints_and_only_then(parts: Parts) -> None:

@@ -61,6 +61,22 @@ def test_it_looks_where_known_queues_had_nothing_or_somebody_asks() -> None:
     assert (sated, rested, looks.is_due(now, hungry=True, hinted=True)) == (False, True, True)
 
 
+@pytest.mark.django_db
+def test_who_asks_while_it_looks_gets_another_look() -> None:
+    looks, _ = learning()
+    run = looks._run
+
+    def ask_meanwhile(*given: Any) -> list[tuple[Any, ...]]:
+        found = run(*given)
+        looks.ask()
+        return found
+
+    looks._run = ask_meanwhile
+    looks.look()
+
+    assert looks.is_due(time.monotonic(), hungry=True, hinted=True)
+
+
 def test_a_worker_of_named_queues_never_looks() -> None:
     looks, _ = learning("mail,default")
 
