@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from jobqueue.maintenance.loop import Maintenance
+from jobqueue.maintenance.loop import TOGETHER_SECONDS, Maintenance
 
 pytestmark = pytest.mark.django_db
 
@@ -22,6 +22,30 @@ class Failing:
     def run_once(self) -> dict[str, int]:
         """Fail as a rule would that somebody wrote wrongly."""
         return {"quotient": 1 // 0}
+
+
+class Slow:
+    """Takes so long by a clock that it moves, and always leaves work."""
+
+    interval_seconds = 1.0
+    more = True
+    name = "reap"
+
+    def __init__(self, clock: dict[str, float], seconds: float) -> None:
+        self.clock, self.seconds = clock, seconds
+
+    def run_once(self) -> dict[str, int]:
+        """Take that long."""
+        self.clock["now"] += self.seconds
+        return {"reaped": 1}
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> dict[str, float]:
+    """Return the maintenance loop's clock, which stands still."""
+    clock = {"now": 100.0}
+    monkeypatch.setattr("jobqueue.maintenance.loop.time.monotonic", lambda: clock["now"])
+    return clock
 
 
 @pytest.fixture
@@ -46,3 +70,30 @@ def test_a_defect_of_the_products_own_is_not_hidden(maintenance: Maintenance) ->
     """The worker ends, and its supervisor starts it anew: jobs that nobody takes back must not go unnoticed."""
     with pytest.raises(ZeroDivisionError):
         maintenance._run_service(Failing("reap"))
+
+
+def test_what_took_long_rests_though_others_are_due(maintenance: Maintenance, clock: dict[str, float]) -> None:
+    """It would come with whatever is due within a moment, and take most of the time where a tenth is its share."""
+    slow = Slow(clock, 0.02)
+    maintenance._run_service(slow)
+    dues = []
+
+    for after in (0.0, 0.15, 0.19):
+        now = clock["now"] + after
+        clock["now"], before = now, clock["now"]
+        dues.append(maintenance._is_due(slow, now + TOGETHER_SECONDS))
+        clock["now"] = before
+
+    assert dues == [False, False, True]
+
+
+@pytest.mark.parametrize(("name", "early"), [("reap", True), ("alerts", False), ("budgets", False)])
+def test_what_is_due_in_a_moment_comes_along_but_for_turns_of_all_workers(
+    name: str, early: bool, maintenance: Maintenance, clock: dict[str, float]
+) -> None:
+    service = Failing(name)
+    maintenance._due[name] = clock["now"] + TOGETHER_SECONDS / 2
+
+    assert maintenance._is_due(service, clock["now"] + TOGETHER_SECONDS) is early
+    clock["now"] = maintenance._due[name]
+    assert maintenance._is_due(service, clock["now"])
