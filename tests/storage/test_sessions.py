@@ -12,7 +12,7 @@ from django.db import DatabaseError, IntegrityError, OperationalError, connectio
 from django.db.backends.signals import connection_created
 
 from jobqueue.managers import Span, leasing, sessions
-from jobqueue.managers.sessions import BY_KEY, Session
+from jobqueue.managers.sessions import BY_KEY, PLANNED_ONCE, Session
 from jobqueue.models import Job, Queue
 from tests.connections import Watcher
 
@@ -111,9 +111,9 @@ def test_statements_are_prepared_unless_the_setting_says_no(prepared: bool, sess
     assert bool(found) == prepared
 
 
-def test_statements_by_key_are_planned_once() -> None:
-    """To plan a claim took as long as the claim; the server would have done it for each one."""
-    session = Session("default", "jobqueue test", options=BY_KEY)
+def test_a_claim_is_planned_once() -> None:
+    """To plan it took as long as to do it; the server would have done it for each one."""
+    session = Session("default", "jobqueue test", options=BY_KEY | PLANNED_ONCE)
     spans, lease = [Span("q", 1)], timedelta(seconds=60)
     try:
         for _ in range(20):
