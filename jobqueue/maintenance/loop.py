@@ -34,6 +34,7 @@ logger = logging.getLogger("jobqueue.maintenance")
 
 SHARE = 9  # after a run that took t, the service rests for at least 9 t
 SOONEST_SECONDS = 0.002
+LEAST_REST_SECONDS = 0.005  # whatever asks for another look meanwhile
 TOGETHER_SECONDS = 0.25  # what is due so soon is done with what is due now: each time that a worker wakes costs
 QUICK_SECONDS = 0.01
 BY_RULES_OF_PEOPLE = frozenset({"alerts", "budgets"})
@@ -70,13 +71,14 @@ class Maintenance(threading.Thread):
         ]
         self._due = dict.fromkeys((service.name for service in self.services), 0.0)
         self._rested = dict(self._due)  # until when those that took long do nothing, whatever is due
+        self._asked = False
         self._woke = woke
         self._away = Quietly(logger)
         self._quietly = {service.name: Quietly(logger) for service in self.services}
 
     def look_now(self) -> None:
         """See at once when the next scheduled job is due: one may have been enqueued."""
-        self._due["promote"] = 0.0
+        self._asked = True
         self._wake.set()
 
     def end(self) -> None:
@@ -88,19 +90,21 @@ class Maintenance(threading.Thread):
         """Serve until end()."""
         while not self._ended.is_set():
             self._wake.clear()
-            soon = time.monotonic() + TOGETHER_SECONDS
+            if self._asked:  # here: a run under way would write over it
+                self._asked, self._due[self.promote.name] = False, 0.0
             for service in self.services:
-                if not self._ended.is_set() and self._is_due(service, soon):
+                if not self._ended.is_set() and self._is_due(service):
                     self._run_service(service)
             next_at = min(max(due, self._rested[name]) for name, due in self._due.items())
             self._wake.wait(max(SOONEST_SECONDS, next_at - time.monotonic()))
         self.session.close()
 
-    def _is_due(self, service: Service, soon: float) -> bool:
-        now, due = time.monotonic(), self._due[service.name]
-        # These take a turn of all workers, which comes no sooner.
-        early = service.name not in BY_RULES_OF_PEOPLE
-        return due <= (soon if early else now) and self._rested[service.name] <= now
+    def _is_due(self, service: Service) -> bool:
+        now = time.monotonic()
+        soon = now + min(TOGETHER_SECONDS, service.interval_seconds / 4)
+        # Those take a turn of all workers, which comes no sooner.
+        by_turns = service.name in BY_RULES_OF_PEOPLE
+        return self._due[service.name] <= (now if by_turns else soon) and self._rested[service.name] <= now
 
     def _run_service(self, service: Service) -> None:
         began = time.monotonic()
@@ -108,12 +112,14 @@ class Maintenance(threading.Thread):
         try:
             counts = service.run_once()
         except DatabaseError as error:
+            # So that it does not fail all the time; but not for as long as an outage lasted.
+            took = 0.0 if self.session.away else min(time.monotonic() - began, LAME_SECONDS / SHARE)
             text = str(error).strip().split("\n")[0]
             quietly = self._away if self.session.away else self._quietly[service.name]
             quietly.warning("maintenance failed service=%s error=%s", service.name, text)
             if self.session.away:
                 self.session.pause()
-            self._due[service.name] = time.monotonic() + pause
+            self._rest(service, pause, took=took)
             return
         except Exception as error:
             # What somebody wrote into an alert rule or a budget must not keep every worker from promoting and reaping.
@@ -121,7 +127,7 @@ class Maintenance(threading.Thread):
                 raise
             self._quietly[service.name].warning("maintenance failed service=%s error=%r", service.name, error)
             logger.debug("maintenance failed service=%s", service.name, exc_info=True)
-            self._due[service.name] = time.monotonic() + max(pause, LAME_SECONDS)
+            self._rest(service, max(pause, LAME_SECONDS), took=0.0)
             return
         took = time.monotonic() - began
         if any(counts.values()):
@@ -130,9 +136,11 @@ class Maintenance(threading.Thread):
             pause = self._after_promote(pause)
         if service.more:
             pause = SOONEST_SECONDS
-        now = time.monotonic()
-        self._rested[service.name] = now + (took * SHARE if took > QUICK_SECONDS else 0.0)
-        self._due[service.name] = max(now + pause, self._rested[service.name])
+        self._rest(service, pause, took=took)
+
+    def _rest(self, service: Service, pause: float, *, took: float) -> None:
+        now, rest = time.monotonic(), took * SHARE if took > QUICK_SECONDS else min(pause, LEAST_REST_SECONDS)
+        self._due[service.name], self._rested[service.name] = now + max(pause, rest), now + rest
 
     def _after_promote(self, pause: float) -> float:
         """Wake the worker for what became due; return how long until the next is."""

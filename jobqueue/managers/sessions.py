@@ -58,6 +58,7 @@ BY_KEY = {"enable_seqscan": "off", "enable_hashjoin": "off", "enable_mergejoin":
 # For statements that are right with one plan at every size of their tables: to make it anew each time took as long as a
 # claim of one job. Not for those that join a batch with the table: a plan made while it is small reads all of it later.
 PLANNED_ONCE = {"plan_cache_mode": "force_generic_plan"}
+PLANNED_EACH = {"plan_cache_mode": "force_custom_plan"}
 
 
 class Session:

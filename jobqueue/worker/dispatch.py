@@ -19,16 +19,14 @@ from typing import TYPE_CHECKING, NamedTuple
 from django.db import DatabaseError
 
 from jobqueue.conf import JobQueueSettings
-from jobqueue.errors import cut_text
 from jobqueue.exceptions import HandlerImportError, UnknownJobType
 from jobqueue.internal import INTERNAL_QUEUE
 from jobqueue.logs import Quietly
-from jobqueue.managers import ClaimedJob, Ending, Release, leasing
-from jobqueue.outcomes import Outcome
+from jobqueue.managers import ClaimedJob, leasing
 from jobqueue.registry import PolicyTable
 
 from .claims import Claims
-from .endings import new_ending
+from .endings import unknown_type
 from .handout import DEEPEST, HandOut
 from .holding import Held, HeldJobs, boottime
 from .learning import Learning
@@ -46,7 +44,6 @@ FAILED_PAUSE_SECONDS = 0.5
 SHORT_SECONDS = 0.1
 MOST_UNSETTLED = 2_000  # a settle that cannot keep up must hold the claims back
 MARK_SECONDS, BUSY_SECONDS = 1.0, 0.25
-LONGEST_FINGERPRINT_BYTES = 255
 UNSURE = -1  # no number of connects
 
 
@@ -84,7 +81,7 @@ class Dispatch:
         self._thread, self._plan, self._held, self._settler = thread, plan, held, settler
         self._settings, self._worker_id, self._lease, self._poll = settings, worker_id, lease, poll
         self._mark_idle, self._hands, self._own = mark_idle, hands, own
-        own.asleep, own.is_seen = lambda: self._idle and self.hears(), plan.every
+        own.asleep, own.is_seen = lambda: self._idle and self.hears(), lambda: plan.every
         self.hears: Callable[[], bool] = lambda: False  # whether hints come, so that it is worth asking for them
         self.after_hints: Callable[[], None] = lambda: None  # nothing is due now: they may have meant what is soon
         self.claims = Claims(thread.session.run, worker_id=worker_id, lease=lease)
@@ -103,6 +100,7 @@ class Dispatch:
         self._short: set[str] = set()  # queues that had less than was asked for
         self._short_since = 0.0
         self._told: set[str] = set()  # queues that hints have named since the last claim
+        self._unasked_room: int | None = None  # the free places when a queue was not asked, since none of them was its
         self._busy_since: float | None = None  # since when every claim has found something
         self._connects = self._marked_on = 0
         self._quietly = Quietly(logger)
@@ -116,13 +114,15 @@ class Dispatch:
         names = {queue for queue in named if self._plan.serves(queue)}
         if not named:
             self.learning.ask()  # where it is must be looked for, too
-        elif not names or self.closed:
+        elif not names:
             self.after_hints()
             return
         self._told |= names
         self._hinted, self._heard, self.found_nothing = True, True, False
         # A moment after one that was for nothing: else hints of what others took, or may not be run, are looks each.
         self._hungry, self._next_at = True, self._futile_at + BUSY_PAUSE_SECONDS
+        if self.closed:
+            self._pass_hints_on()
 
     def look_again(self) -> None:
         """Forget that nothing was found: a job that has just ended may have enqueued others."""
@@ -161,6 +161,8 @@ class Dispatch:
     def pump(self, now: float) -> None:
         """Claim, where there is room and it is time."""
         self._full = False
+        if self._unasked_room is not None and self._hands.free(now)[0] > self._unasked_room:
+            self._next_at, self._unasked_room = 0.0, None
         if self._answered and not self._thread.busy and self._keeps_up:
             self.claimed_at = now
         if self.closed:
@@ -204,9 +206,12 @@ class Dispatch:
             free = min(free, self.budget)
         learn = self.learning.is_due(now, hungry=self._hungry, hinted=self._for_a_hint)
         deals = self._deals(free)
+        self._unasked_room = None
         if deals or learn:
             self._thread.submit(partial(self._claim, free, deals, learn=learn), self._claimed)
         else:
+            if not self._short.issuperset(self._plan.names()):
+                self._unasked_room = free  # what there is belongs to others
             self._rest(now)
 
     def _deals(self, free: int) -> list[Deal]:
@@ -260,6 +265,7 @@ class Dispatch:
         now = time.monotonic()
         if result is None:
             self._answered = False
+            self.learning.ask()  # that look may be what failed
             self._tell_failure(error)
             self._next_at = now + FAILED_PAUSE_SECONDS
             return
@@ -278,8 +284,8 @@ class Dispatch:
         self._hands.hand_out(now)
         if result.held:
             self._after_some(now)
-        elif result.asked and not self._short.issuperset(self._plan.names()):
-            self._next_at = 0.0  # some queue was not asked yet
+        elif result.asked and not (self._hinted or self._short.issuperset(self._plan.names())):
+            self._next_at = 0.0  # some queue was not asked yet; with a hint all are asked again, but not at once
         else:
             self._rest(now)
 
@@ -311,7 +317,8 @@ class Dispatch:
             self._own.wake()  # nobody else wakes it from here on
         if self._short.issuperset(self._plan.names()):
             self._short.clear()
-            self._next_at = now + BUSY_PAUSE_SECONDS  # a moment, so that a trickle is not claimed job by job
+            # A moment, so that a trickle is not claimed job by job.
+            self._next_at = 0.0 if self._hinted else now + BUSY_PAUSE_SECONDS
         else:
             self._next_at = 0.0
 
@@ -380,17 +387,6 @@ class Dispatch:
                 item.policy = replace(fallback, name=item.job.job_type)
                 hands.add(item, now)
                 return
-            self._settler.add(item, self._unknown(item, str(error)))
+            self._settler.add(item, unknown_type(item, str(error)))
             return
         hands.add(item, now)
-
-    def _unknown(self, item: Held, text: str) -> Release | Ending:
-        if (item.job.unknown_seconds or 0) < self._settings.UNKNOWN_TYPE_DEAD_SECONDS:
-            delay = timedelta(seconds=self._settings.UNKNOWN_TYPE_RETRY_SECONDS)
-            return Release(*item.fence, delay, True)
-        ending = new_ending(item, Outcome.UNKNOWN_TYPE, "dead")
-        ending.error_class = "jobqueue.exceptions.UnknownJobType"
-        # Cut: a type that somebody wrote by hand may be of any length, and an index holds the fingerprint.
-        ending.error_text = cut_text(f"unknown handler: {text}", self._settings.ERROR_MAX_BYTES)
-        ending.fingerprint = cut_text(f"unknown-type:{item.job.job_type}", LONGEST_FINGERPRINT_BYTES)
-        return ending

@@ -8,14 +8,15 @@ from datetime import timedelta
 from jobqueue.backoff import Backoff
 from jobqueue.children.protocol import CANCEL, DEADLINE, INTERRUPT
 from jobqueue.conf import get_settings
-from jobqueue.errors import fingerprint
-from jobqueue.managers import Ending
+from jobqueue.errors import cut_text, fingerprint
+from jobqueue.managers import Ending, Release
 from jobqueue.outcomes import Outcome
 
 from .holding import Held
 
 MEMORY = "memory"  # a reason to kill without asking
 KILL = "kill"  # a person's word, which is one, too
+LONGEST_FINGERPRINT_BYTES = 255
 
 _CLASSES = {
     DEADLINE: "jobqueue.exceptions.JobDeadlineExceeded",
@@ -54,6 +55,19 @@ def _text(held: Held, reason: str) -> str:
     if reason == KILL:
         return f"killed by {held.killed_by} after {held.run_seconds():.1f} s"
     return "cancelled while it ran" if reason == CANCEL else "cut off by no fault of its own; its effects may repeat"
+
+
+def unknown_type(held: Held, text: str) -> Release | Ending:
+    """Return what becomes of a job whose type nobody declares here: back for others, in the end a dead letter."""
+    settings = get_settings()
+    if (held.job.unknown_seconds or 0) < settings.UNKNOWN_TYPE_DEAD_SECONDS:
+        return Release(*held.fence, timedelta(seconds=settings.UNKNOWN_TYPE_RETRY_SECONDS), True)
+    ending = new_ending(held, Outcome.UNKNOWN_TYPE, "dead")
+    ending.error_class = "jobqueue.exceptions.UnknownJobType"
+    # Cut: a type that somebody wrote by hand may be of any length, and an index holds the fingerprint.
+    ending.error_text = cut_text(f"unknown handler: {text}", settings.ERROR_MAX_BYTES)
+    ending.fingerprint = cut_text(f"unknown-type:{held.job.job_type}", LONGEST_FINGERPRINT_BYTES)
+    return ending
 
 
 def new_ending(held: Held, outcome: Outcome, step: str) -> Ending:

@@ -47,7 +47,7 @@ class OwnSlot:
         self._poll_seconds = options.poll.total_seconds()
         self._beat_seconds = beat_interval(options.lease).total_seconds()
         self.asleep: Callable[[], bool] = lambda: False  # whether whoever enqueues wakes this worker
-        self.is_seen = False  # whether each look at all queues tells of this one, too
+        self.is_seen: Callable[[], bool] = lambda: False  # whether each look at all queues tells of this one, too
         self.heard = False  # whether worker_heartbeat has receivers
         self.found_nothing = False  # the last look did
         self._look_at = 0.0
@@ -99,7 +99,7 @@ class OwnSlot:
 
     def _rest_seconds(self) -> float:
         asleep = self.asleep()
-        if asleep and self.is_seen:  # after the next look at all queues, which saves this one
+        if asleep and self.is_seen():  # after the next look at all queues, which saves this one
             return self._poll_seconds * random.uniform(1.1, 1.35)
         return (self._poll_seconds if asleep else min(self._poll_seconds, LOOK_SECONDS)) * random.uniform(0.75, 1.0)
 

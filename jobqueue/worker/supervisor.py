@@ -30,7 +30,7 @@ from jobqueue.conf import get_settings
 from jobqueue.listener import Listener
 from jobqueue.maintenance.loop import Maintenance
 from jobqueue.managers.rows import Run
-from jobqueue.managers.sessions import BY_KEY, PLANNED_ONCE, Session
+from jobqueue.managers.sessions import BY_KEY, PLANNED_EACH, PLANNED_ONCE, Session
 from jobqueue.registry import from_policies, registry
 from jobqueue.signals import worker_started, worker_stopped
 
@@ -89,7 +89,7 @@ class Supervisor:
         commit = {"synchronous_commit": "off"} if self.settings.ASYNC_CLAIMS else {}
         claiming = BY_KEY | PLANNED_ONCE | commit
         self.claimer = DatabaseThread("dispatch", self._session("dispatch", options=claiming), self.inbox)
-        self.settling = DatabaseThread("settle", self._session("settle", options=BY_KEY), self.inbox)
+        self.settling = DatabaseThread("settle", self._session("settle", options=BY_KEY | PLANNED_EACH), self.inbox)
         self.reports = Reports(self.pool, self.held, limit=LineBudget(LOG_LINES_A_SECOND))
         self.stops = Stops(self.pool, self.held, self.settings)
         self.verdicts = Verdicts(self)
@@ -129,7 +129,7 @@ class Supervisor:
     def _make_heartbeat(self) -> Heartbeat:
         timeout = max(timedelta(seconds=0.5), self.options.lease / 6 - timedelta(milliseconds=100))
         return Heartbeat(
-            self._session("lease", timeout, options=BY_KEY),
+            self._session("lease", timeout, options=BY_KEY | PLANNED_EACH),
             self.held,
             self.inbox,
             worker_id=self.options.worker_id,

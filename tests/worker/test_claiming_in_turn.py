@@ -51,7 +51,7 @@ class Parts:
         thread: Any = Thread()
         held: Any = SimpleNamespace(all=list, add=lambda _: None)
         settler: Any = []
-        self.settler, self.hands = settler, hands
+        self.settler, self.hands, self.held = settler, hands, held
         self.plan = QueuePlan.parse(queues)
         self.thread = thread
         self.dispatch = Dispatch(
@@ -69,6 +69,11 @@ class Parts:
         )
         policies: Any = SimpleNamespace(get=lambda _: None)
         self.dispatch.policies = policies
+
+    def busy_with(self, *queues: str) -> None:
+        """Have it hold a job of each of these queues."""
+        jobs = [SimpleNamespace(ended=False, own=False, job=SimpleNamespace(queue=queue)) for queue in queues]
+        self.held.all = lambda: jobs
 
     def claim(self, now: float, *, jobs: int = 4, common_fails: bool = False) -> str:
         """Let the next claim be made, and answer it: with so many jobs, or an error. Returns whose it is."""
@@ -263,6 +268,60 @@ def test_a_hint_that_takes_two_looks_for_nothing_is_followed_by_the_pause() -> N
     next_at = parts.dispatch.next_at(now)
     assert next_at is not None
     assert next_at > now
+
+
+def test_hints_of_a_queue_without_room_are_no_claims_without_pause() -> None:
+    """Its reserved place is taken and the free one is another's, which is empty: each hint asked that one again."""
+    parts = Parts("a:1,b:1,*")
+    now = time.monotonic()
+    parts.busy_with("a", "c")
+    parts.hands.free = lambda _: (1, 3)
+    assert parts.claim(now, jobs=0) == "own"
+    parts.dispatch.learning.look = lambda: None
+    for _ in range(2):
+        parts.dispatch.pump(now)
+        parts.dispatch.wake(["a"])
+        parts.thread.busy = False
+        parts.thread.then(Claimed([], {"b"}, True, now), None)
+
+    next_at = parts.dispatch.next_at(now)
+
+    assert next_at is not None
+    assert next_at > now
+
+
+def test_room_for_a_queue_that_was_not_asked_is_used_at_once() -> None:
+    """Its backlog waited for the poll, a job a second."""
+    parts = Parts("a:1,b:1,c")
+    now = time.monotonic()
+    parts.busy_with("a", "c")
+    parts.hands.free = lambda _: (1, 3)
+    assert parts.claim(now, jobs=0) == "own"
+    parts.dispatch.pump(now)
+    parts.thread.busy = False
+    parts.thread.then(Claimed([], {"b"}, True, now), None)
+    parts.dispatch.pump(now)
+    resting = not parts.thread.busy
+
+    parts.busy_with("c")
+    parts.hands.free = lambda _: (2, 3)
+    parts.dispatch.pump(now)
+
+    assert resting
+    assert parts.thread.busy
+    assert "a" in {queue for deal in parts.thread.task.args[1] for queue, _ in deal.takes}
+
+
+def test_a_look_for_queues_that_failed_is_made_again(parts: Parts) -> None:
+    """A drain ended over the job in a new queue that its last one had enqueued."""
+    asked: list[str] = []
+    parts.dispatch.learning.ask = lambda: asked.append("asked")
+    now = time.monotonic()
+    assert parts.claim(now) == "own"
+
+    assert parts.claim(now, common_fails=True) == "common"
+
+    assert asked == ["asked"]
 
 
 def test_a_full_worker_passes_hints_on_to_maintenance(parts: Parts) -> None:

@@ -4,8 +4,9 @@ import logging
 from datetime import timedelta
 
 import pytest
+from django.db import OperationalError
 
-from jobqueue.maintenance.loop import TOGETHER_SECONDS, Maintenance
+from jobqueue.maintenance.loop import LEAST_REST_SECONDS, TOGETHER_SECONDS, Maintenance
 
 pytestmark = pytest.mark.django_db
 
@@ -81,7 +82,7 @@ def test_what_took_long_rests_though_others_are_due(maintenance: Maintenance, cl
     for after in (0.0, 0.15, 0.19):
         now = clock["now"] + after
         clock["now"], before = now, clock["now"]
-        dues.append(maintenance._is_due(slow, now + TOGETHER_SECONDS))
+        dues.append(maintenance._is_due(slow))
         clock["now"] = before
 
     assert dues == [False, False, True]
@@ -94,6 +95,52 @@ def test_what_is_due_in_a_moment_comes_along_but_for_turns_of_all_workers(
     service = Failing(name)
     maintenance._due[name] = clock["now"] + TOGETHER_SECONDS / 2
 
-    assert maintenance._is_due(service, clock["now"] + TOGETHER_SECONDS) is early
+    assert maintenance._is_due(service) is early
     clock["now"] = maintenance._due[name]
-    assert maintenance._is_due(service, clock["now"])
+    assert maintenance._is_due(service)
+
+
+def test_rounds_of_a_moment_do_not_all_come_along(maintenance: Maintenance, clock: dict[str, float]) -> None:
+    """With MAINTENANCE_SECONDS of 0.1 every wake-up ran everything."""
+    service = Slow(clock, 0.0)
+    service.interval_seconds = 0.1
+    maintenance._due["reap"] = clock["now"] + 0.05
+
+    assert not maintenance._is_due(service)
+
+
+def test_who_asks_for_scheduled_jobs_all_the_time_gets_an_answer_now_and_then(
+    maintenance: Maintenance, clock: dict[str, float]
+) -> None:
+    promote = maintenance.promote
+    maintenance._rest(promote, 1.0, took=0.0001)
+    maintenance._due["promote"] = 0.0  # as it is when somebody asks
+
+    soon = maintenance._is_due(promote)
+    clock["now"] += LEAST_REST_SECONDS
+
+    assert (soon, maintenance._is_due(promote)) == (False, True)
+
+
+@pytest.mark.parametrize(("away", "rests"), [(False, True), (True, False)])
+def test_what_fails_slowly_rests_unless_the_database_is_away(
+    away: bool, rests: bool, maintenance: Maintenance, clock: dict[str, float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After an outage there is most to do."""
+
+    class Refused(Slow):
+        def run_once(self) -> dict[str, int]:
+            super().run_once()
+            raise OperationalError("canceling statement due to statement timeout")
+
+    maintenance.session.away = away
+    monkeypatch.setattr(maintenance.session, "pause", lambda: None)
+    service = Refused(clock, 5.0)
+
+    maintenance._run_service(service)
+
+    clock["now"] += 9
+    maintenance._due["reap"] = 0.0
+    assert maintenance._is_due(service) is not rests
+    clock["now"] += 2
+    assert maintenance._is_due(service)
