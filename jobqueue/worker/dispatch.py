@@ -104,7 +104,7 @@ class Dispatch:
         self._busy_since: float | None = None  # since when every claim has found something
         self._connects = self._marked_on = 0
         self._quietly = Quietly(logger)
-        self._hinted = self._for_a_hint = self._heard = self._full = self._own_was_last = False
+        self._hinted = self._for_a_hint = self._heard = self._full = self._own_was_last = self._unlearnt = False
 
     def wake(self, queues: Iterable[str] = ()) -> None:
         """Claim soon: a hint came that there is work, in queues that it names or anywhere."""
@@ -128,8 +128,7 @@ class Dispatch:
         """Forget that nothing was found: a job that has just ended may have enqueued others."""
         self.found_nothing = self._own.found_nothing = False
         self.claims.doubt()
-        self.learning.ask()  # and in queues that were empty till now
-        self._hinted, self._next_at = True, 0.0
+        self._hinted, self._next_at, self._unlearnt = True, 0.0, self._plan.every
 
     @property
     def drained(self) -> bool:
@@ -325,6 +324,9 @@ class Dispatch:
     def _rest(self, now: float) -> None:
         """Nothing is due: sleep; but say so first, and look once more after saying it."""
         self._short.clear()
+        if self._unlearnt:  # not with each claim before: what has ended may have enqueued into queues that were empty
+            self._unlearnt, self._hinted = False, True
+            self.learning.ask()
         # Behind a floor there may be jobs that were given back: a drain would leave them.
         self.found_nothing = not (self._hinted or self.claims.may_be_behind(self._plan.names()))
         self._busy_since = None

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from django.db import DataError
@@ -30,7 +30,8 @@ logger = logging.getLogger("jobqueue.worker")
 End = Done | Ending | Release
 FULL = 500
 MOST_BYTES = 16 * 1024 * 1024  # of results in one statement: the server takes no message of a gigabyte
-LINGER_SECONDS = 0.005
+LINGER_SECONDS = 0.005  # how long an end waits for others, where jobs are short; where they are longer, ...
+LINGER_RUNS, LONGEST_LINGER_SECONDS = 3, 0.02  # ... as long as so many take: else every settle has two or three ends
 AGAIN_SECONDS = 0.5
 LOCKED_SECONDS = 0.25
 STILL_LOCKED = 0  # no status has this number
@@ -59,6 +60,7 @@ class Settler:
         self._waiting: list[tuple[Held, End]] = []
         self._locked: list[tuple[Held, End]] = []  # their rows are locked by others: apart, so that they hold up nobody
         self._since = self._not_before = self._locked_at = 0.0
+        self.mean_seconds: Callable[[], float | None] = lambda: None  # of a run, of late
         self._quietly = Quietly(logger)
         self.give_up_at: float | None = None  # monotonic; set when the worker stops
 
@@ -81,7 +83,7 @@ class Settler:
         """Return when pump() should be called at the latest."""
         if self._thread.busy:
             return None
-        times = [max(self._since + LINGER_SECONDS, self._not_before)] if self._waiting else []
+        times = [max(self._since + self._linger, self._not_before)] if self._waiting else []
         times += [self._locked_at] if self._locked else []
         return min(times, default=None)
 
@@ -90,7 +92,7 @@ class Settler:
         if self._thread.busy:
             return
         now = time.monotonic()
-        due = nothing_runs or len(self._waiting) >= FULL or now - self._since >= LINGER_SECONDS
+        due = nothing_runs or len(self._waiting) >= FULL or now - self._since >= self._linger
         if self._waiting and now >= self._not_before and due:
             count = self._batch_size()
             batch, self._waiting = self._waiting[:count], self._waiting[count:]
@@ -99,6 +101,10 @@ class Settler:
         elif self._locked and now >= self._locked_at:
             self._locked_at = now + LOCKED_SECONDS
             self._submit([self._locked.pop(0)])
+
+    @property
+    def _linger(self) -> float:
+        return min(max(LINGER_SECONDS, LINGER_RUNS * (self.mean_seconds() or 0.0)), LONGEST_LINGER_SECONDS)
 
     def _batch_size(self) -> int:
         """Return how many of those that wait go into one batch: one at least."""

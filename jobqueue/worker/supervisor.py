@@ -95,6 +95,7 @@ class Supervisor:
         self.verdicts = Verdicts(self)
         self.settler = Settler(self.settling, self.held, worker_id=options.worker_id, verdicts=self.verdicts)
         self.hands = Hands.make(self.pool, self.held, self.settler, began=self._began, reserved=self.plan.reserved)
+        self.settler.mean_seconds = lambda: self.hands.common.mean_seconds
         self.own = OwnSlot(self.pool, self.hands.own, options)
         self.dispatch = self._make_dispatch()
         self.dispatch.budget = options.max_jobs

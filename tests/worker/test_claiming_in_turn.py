@@ -221,6 +221,27 @@ def test_an_older_look_at_the_own_queue_does_not_overrule_that_jobs_have_ended_s
     assert parts.dispatch.drained
 
 
+def test_a_drain_looks_for_queues_once_nothing_is_left_and_not_with_each_claim() -> None:
+    parts = Parts("*")
+    parts.plan.learnt = {"default"}
+    asked: list[str] = []
+    parts.dispatch.learning.ask = lambda: asked.append("asked")
+    now = time.monotonic()
+    assert parts.claim(now, jobs=0) == "own"
+    for _ in range(3):
+        parts.dispatch.look_again()
+        parts.claim(now)
+    before = list(asked)
+
+    parts.dispatch.look_again()
+    parts.claim(now + 1, jobs=0)
+    ended_early = parts.dispatch.drained
+    parts.claim(now + 2, jobs=0)
+    parts.claim(now + 2, jobs=0)
+
+    assert (before, asked, ended_early, parts.dispatch.drained) == ([], ["asked"], False, True)
+
+
 def test_a_look_that_sees_jobs_in_the_own_queue_has_them_claimed(parts: Parts) -> None:
     """Their hint may have been lost, and the look of routine there is the later one."""
     now = time.monotonic()
