@@ -7,7 +7,8 @@ from typing import Final
 HEAD: Final = """\
 # Benchmarks
 
-<!-- Written by `python -m benchmarks report` from {sources}: change those, not this page. -->
+<!-- Written by `python -m benchmarks report` from these: change them, not this page.
+     {sources} -->
 
 What the queue does on a small machine, with real workers and real clients: beside bare SQL for the same rows, and
 beside other queues, on the same server in the same run. Absolute figures belong to the machine below; the ratios

@@ -221,11 +221,13 @@ def test_an_older_look_at_the_own_queue_does_not_overrule_that_jobs_have_ended_s
     assert parts.dispatch.drained
 
 
-def test_a_drain_looks_for_queues_once_nothing_is_left_and_not_with_each_claim() -> None:
+def test_a_drain_looks_for_queues_once_nothing_is_left_and_not_with_each_claim(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     parts = Parts("*")
     parts.plan.learnt = {"default"}
     asked: list[str] = []
-    parts.dispatch.learning.ask = lambda: asked.append("asked")
+    monkeypatch.setattr(parts.dispatch.learning, "ask", lambda: asked.append("asked"))
     now = time.monotonic()
     assert parts.claim(now, jobs=0) == "own"
     for _ in range(3):
@@ -291,14 +293,16 @@ def test_a_hint_that_takes_two_looks_for_nothing_is_followed_by_the_pause() -> N
     assert next_at > now
 
 
-def test_hints_of_a_queue_without_room_are_no_claims_without_pause() -> None:
+def test_hints_of_a_queue_without_room_are_no_claims_without_pause(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Its reserved place is taken and the free one is another's, which is empty: each hint asked that one again."""
     parts = Parts("a:1,b:1,*")
     now = time.monotonic()
     parts.busy_with("a", "c")
     parts.hands.free = lambda _: (1, 3)
     assert parts.claim(now, jobs=0) == "own"
-    parts.dispatch.learning.look = lambda: None
+    monkeypatch.setattr(parts.dispatch.learning, "look", lambda: None)
     for _ in range(2):
         parts.dispatch.pump(now)
         parts.dispatch.wake(["a"])
@@ -333,10 +337,10 @@ def test_room_for_a_queue_that_was_not_asked_is_used_at_once() -> None:
     assert "a" in {queue for deal in parts.thread.task.args[1] for queue, _ in deal.takes}
 
 
-def test_a_look_for_queues_that_failed_is_made_again(parts: Parts) -> None:
+def test_a_look_for_queues_that_failed_is_made_again(parts: Parts, monkeypatch: pytest.MonkeyPatch) -> None:
     """A drain ended over the job in a new queue that its last one had enqueued."""
     asked: list[str] = []
-    parts.dispatch.learning.ask = lambda: asked.append("asked")
+    monkeypatch.setattr(parts.dispatch.learning, "ask", lambda: asked.append("asked"))
     now = time.monotonic()
     assert parts.claim(now) == "own"
 

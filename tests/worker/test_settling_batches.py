@@ -53,3 +53,44 @@ def test_a_batch_holds_so_many_ends_and_no_more_bytes_than_the_server_takes(size
     assert MOST_BYTES == 16 * MB
     assert found == sizes
     assert seen == list(range(count))
+
+
+@pytest.mark.parametrize(
+    ("mean_seconds", "waits_seconds"),
+    [(None, 0.005), (0.00001, 0.005), (0.004, 0.012), (10.0, 0.02)],
+    ids=["nothing has run yet", "no-ops", "a few milliseconds", "long ones"],
+)
+def test_an_end_waits_for_company_as_long_as_a_few_runs_take(
+    mean_seconds: float | None, waits_seconds: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With 5 ms for all, jobs of 5 ms filled each settle with two or three."""
+    clock = {"now": 100.0}
+    monkeypatch.setattr("jobqueue.worker.settle.time.monotonic", lambda: clock["now"])
+    thread = Thread()
+    verdicts: Any = SimpleNamespace(verdict=lambda *_: None, settled=lambda: None)
+    settler = Settler(cast(DatabaseThread, thread), HeldJobs(), worker_id="w", verdicts=verdicts)
+    settler.mean_seconds = lambda: mean_seconds
+    job = ClaimedJob(1, 1, "probe.ok", "default", 100, 0, 1, 3, 0, "", 2, "{}", None, None, None, None)
+    settler.add(Held(job, boottime() + 60), Done(1, 1, "null"))
+
+    settler.pump(nothing_runs=False)
+    assert not thread.busy
+    due_at = settler.next_at()
+    assert due_at == pytest.approx(100.0 + waits_seconds)
+
+    clock["now"] = due_at + 0.0001
+    settler.pump(nothing_runs=False)
+    assert thread.busy
+
+
+def test_an_end_waits_for_nobody_where_nothing_runs() -> None:
+    thread = Thread()
+    verdicts: Any = SimpleNamespace(verdict=lambda *_: None, settled=lambda: None)
+    settler = Settler(cast(DatabaseThread, thread), HeldJobs(), worker_id="w", verdicts=verdicts)
+    settler.mean_seconds = lambda: 10.0
+    job = ClaimedJob(1, 1, "probe.ok", "default", 100, 0, 1, 3, 0, "", 2, "{}", None, None, None, None)
+    settler.add(Held(job, boottime() + 60), Done(1, 1, "null"))
+
+    settler.pump(nothing_runs=True)
+
+    assert thread.busy
