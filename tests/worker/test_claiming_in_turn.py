@@ -1,7 +1,6 @@
 """The two kinds of claims of one worker, on a thread that answers when the test says so."""
 
 import time
-from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,7 +11,6 @@ from psycopg.errors import QueryCanceled
 from jobqueue.worker.dispatch import MOST_UNSETTLED
 from jobqueue.worker.learning import Learning
 
-SECOND = timedelta(seconds=1)
 from .turns import Parts
 
 
