@@ -1,7 +1,6 @@
 """What a hint does to the two kinds of claims of one worker."""
 
 import time
-from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,7 +9,6 @@ import pytest
 from jobqueue.internal import INTERNAL_QUEUE
 from jobqueue.worker.dispatch import BUSY_PAUSE_SECONDS, Claimed
 
-SECOND = timedelta(seconds=1)
 from .turns import Parts
 
 
