@@ -61,11 +61,7 @@ def _stands_alone(connection: BaseDatabaseWrapper, arrival: Arrival) -> bool:
     """Tell whether this enqueue is a transaction of its own, which the procedure may commit."""
     if arrival.run_after is not None or arrival.delay is not None or not get_settings().NOTIFY:
         return False
-    if connection.in_atomic_block or connection.alias in _without_procedure:
-        return False
-    if connection.connection is None:  # asked for here: to ask each time takes more than all the rest of this
-        connection.ensure_connection()
-    if not connection.autocommit:
+    if connection.in_atomic_block or connection.alias in _without_procedure or not connection.get_autocommit():
         return False
     # A BEGIN that somebody sent as plain SQL is known to the driver only.
     return bool(connection.connection.pgconn.transaction_status == TransactionStatus.IDLE)

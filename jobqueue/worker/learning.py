@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import time
+from math import inf
 
 from django.db import OperationalError
 
@@ -27,16 +28,16 @@ class Learning:
 
     def __init__(self, run: Run, plan: QueuePlan, claims: Claims, *, poll_seconds: float) -> None:
         self._run, self._plan, self._claims, self._poll_seconds = run, plan, claims, poll_seconds
-        self._due_at = self._not_before = 0.0
+        self._due_at, self._not_before = -inf, 0.0
         self._quietly = Quietly(logger)
 
     def ask(self) -> None:
         """Have the next claim look."""
-        self._due_at = 0.0
+        self._due_at = -inf
 
     def is_due(self, now: float, *, hungry: bool, hinted: bool) -> bool:
         """Tell whether the next claim has to look first: `hungry` for work in known queues, `hinted` of it by name."""
-        due_at = self._due_at + (self._poll_seconds if hinted and self._due_at else 0.0)
+        due_at = self._due_at + (self._poll_seconds if hinted else 0.0)
         return self._plan.every and (not hungry or now >= due_at) and now >= self._not_before
 
     def look(self) -> bool | None:

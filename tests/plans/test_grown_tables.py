@@ -10,10 +10,13 @@ from functools import partial
 import pytest
 from django.db import connection, transaction
 
+from jobqueue.conf import get_settings
 from jobqueue.managers import Span, leasing
 from jobqueue.managers.counting import pending_queues
 from jobqueue.managers.rows import FIRST_KEY
-from jobqueue.managers.sessions import BY_KEY, PLANNED_ONCE
+from jobqueue.managers.sessions import BY_KEY
+from jobqueue.worker.options import WorkerOptions
+from jobqueue.worker.supervisor import Supervisor
 from tests.plans.explaining import Plan, explain, planned
 
 pytestmark = pytest.mark.django_db
@@ -53,7 +56,7 @@ def test_a_plan_made_while_the_table_was_small_reads_no_more_when_it_has_grown(
         fill(size)
         if analysed:
             cursor.execute("ANALYZE jobqueue_job")
-        for setting, value in {**BY_KEY, **PLANNED_ONCE}.items():
+        for setting, value in BY_KEY.items():
             cursor.execute(f"SET LOCAL {setting} = {value}")
 
         plan = STATEMENTS[name](partial(explain, "generic", meanwhile=lambda: fill(GROWN)))
@@ -61,3 +64,23 @@ def test_a_plan_made_while_the_table_was_small_reads_no_more_when_it_has_grown(
 
     assert "jobqueue_job" not in plan.scanned_whole, plan
     assert plan.touched <= 4 * FEW, plan
+
+
+def test_only_the_connection_of_these_statements_plans_once() -> None:
+    """The others' join a batch with the table, and want a plan for each."""
+    worker = Supervisor(WorkerOptions.make(get_settings(), alias="default"))
+    sessions = {
+        "claims": worker.claimer.session,
+        "settles": worker.settling.session,
+        "renewals": worker.heartbeat.session,
+    }
+
+    modes = {name: session.run("SHOW plan_cache_mode")[0][0] for name, session in sessions.items()}
+    for session in sessions.values():
+        session.close()
+
+    assert modes == {
+        "claims": "force_generic_plan",
+        "settles": "force_custom_plan",
+        "renewals": "force_custom_plan",
+    }

@@ -12,6 +12,7 @@ from jobqueue.conf import get_settings
 from jobqueue.managers.sessions import Session
 from jobqueue.models import Counter, Worker
 from jobqueue.ops.gauges import count_over, gauge_over_workers
+from jobqueue.registry import PolicyTable
 from jobqueue.states import Status
 from jobqueue.worker.options import WorkerOptions
 from jobqueue.worker.registration import Registration
@@ -195,6 +196,23 @@ def test_memory_is_measured_while_something_happens_and_now_and_then_else(monkey
         assert [tells(199, 0, 1), tells(201, 0, 1)] == [False, True]
     finally:
         session.close()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_memory_is_measured_again_once_there_are_children() -> None:
+    """The first heartbeat is before any, and a worker that does nothing would have told of that for a minute."""
+    options = WorkerOptions.make(get_settings(), alias="default")
+    registration = Registration(options, 4, ["*"], lambda: 0)
+    session = Session("default", "jobqueue test")
+    try:
+        registration.register(session, PolicyTable({}), ready=lambda run: None, stopped=lambda: False)
+        Worker.objects.update(memory_bytes=None)
+
+        registration.beat(session)
+    finally:
+        session.close()
+
+    assert row().memory_bytes is not None
 
 
 def test_a_worker_that_hears_nothing_says_so(launch: Launch) -> None:

@@ -136,7 +136,7 @@ def test_a_drain_looks_for_queues_once_nothing_is_left_and_not_with_each_claim(
 
     parts.dispatch.look_again()
     parts.claim(now + 1, jobs=0)
-    ended_early = parts.dispatch.drained
+    ended_early = parts.dispatch.found_nothing
     parts.claim(now + 2, jobs=0)
     parts.claim(now + 2, jobs=0)
 
@@ -246,6 +246,64 @@ def test_a_look_for_queues_that_failed_is_made_again(parts: Parts, monkeypatch: 
     assert parts.claim(now, common_fails=True) == "common"
 
     assert asked == ["asked"]
+
+
+def test_a_worker_that_claims_no_more_passes_hints_on_to_maintenance(parts: Parts) -> None:
+    told: list[str] = []
+    parts.dispatch.after_hints = lambda: told.append("told")
+    parts.dispatch.stopped = True
+
+    parts.dispatch.wake(["default"])
+
+    assert told == ["told"]
+
+
+def test_a_hint_during_a_claim_that_brings_jobs_is_looked_after_at_once(parts: Parts) -> None:
+    now = time.monotonic()
+    assert [parts.claim(now, jobs=0), parts.claim(now, jobs=0)] == ["own", "common"]
+    parts.dispatch.wake(["default"])
+    parts.dispatch.pump(now)
+    parts.dispatch.wake(["default"])
+    held: Any = [SimpleNamespace(job=SimpleNamespace(job_type="probe.ok", queue="default"))]
+    parts.thread.busy = False
+
+    parts.thread.then(Claimed(held, {"default"}, True, now), None)
+
+    assert parts.dispatch.next_at(now) == now
+
+
+def test_a_look_after_one_that_brought_jobs_holds_back_no_hint(parts: Parts) -> None:
+    """No hint has asked for it: each job of a trickle is followed by such a look."""
+    now = time.monotonic()
+    assert [parts.claim(now, jobs=0), parts.claim(now, jobs=0)] == ["own", "common"]
+    parts.dispatch.wake(["default"])
+    assert parts.claim(now, jobs=1) == "common"
+    later = time.monotonic() + BUSY_PAUSE_SECONDS
+    assert parts.claim(later, jobs=0) == "common"
+
+    parts.dispatch.wake(["default"])
+
+    assert parts.dispatch.next_at(later) == later
+
+
+@pytest.mark.parametrize(("queues", "waits_longer"), [("*", True), ("default", False)])
+def test_the_own_queue_is_looked_at_after_the_look_that_may_save_it(queues: str, waits_longer: bool) -> None:
+    parts = Parts(queues)
+    parts.dispatch.hears = lambda: True
+    now = time.monotonic()
+    for _ in range(4):  # until it is marked idle and has looked once more
+        parts.dispatch.pump(now)
+        if parts.thread.busy:
+            parts.answer(now, jobs=0)
+
+    assert parts.dispatch.sleeping
+    parts.own._hinted = False
+
+    parts.own.is_empty(now)
+
+    next_at = parts.own.next_at(now)
+    assert next_at is not None
+    assert (next_at > now + 1) is waits_longer
 
 
 def test_a_full_worker_passes_hints_on_to_maintenance(parts: Parts) -> None:

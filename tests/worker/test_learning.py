@@ -17,10 +17,10 @@ from tests.factories import JobFactory
 POLL_SECONDS = 1.0
 
 
-def learning(queues: str = "*") -> tuple[Learning, QueuePlan]:
+def learning(queues: str = "*", poll_seconds: float = POLL_SECONDS) -> tuple[Learning, QueuePlan]:
     run, plan = Job.objects.db_manager(connection.alias).run_sql, QueuePlan.parse(queues)
     claims = Claims(run, worker_id="w", lease=timedelta(seconds=60))
-    return Learning(run, plan, claims, poll_seconds=POLL_SECONDS), plan
+    return Learning(run, plan, claims, poll_seconds=poll_seconds), plan
 
 
 @pytest.mark.django_db
@@ -73,6 +73,14 @@ def test_who_asks_while_it_looks_gets_another_look() -> None:
 
     looks._run = ask_meanwhile
     looks.look()
+
+    assert looks.is_due(time.monotonic(), hungry=True, hinted=True)
+
+
+def test_who_asks_on_a_host_that_was_up_for_less_than_a_poll_is_heard() -> None:
+    looks, _ = learning(poll_seconds=time.monotonic() * 2)
+
+    looks.ask()
 
     assert looks.is_due(time.monotonic(), hungry=True, hinted=True)
 

@@ -1,7 +1,9 @@
 """The maintenance thread: one service that fails does not take the others along."""
 
 import logging
+import threading
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.db import OperationalError
@@ -77,13 +79,11 @@ def test_what_took_long_rests_though_others_are_due(maintenance: Maintenance, cl
     """It would come with whatever is due within a moment, and take most of the time where a tenth is its share."""
     slow = Slow(clock, 0.02)
     maintenance._run_service(slow)
-    dues = []
+    ended, dues = clock["now"], []
 
     for after in (0.0, 0.15, 0.19):
-        now = clock["now"] + after
-        clock["now"], before = now, clock["now"]
+        clock["now"] = ended + after
         dues.append(maintenance._is_due(slow))
-        clock["now"] = before
 
     assert dues == [False, False, True]
 
@@ -144,3 +144,50 @@ def test_what_fails_slowly_rests_unless_the_database_is_away(
     assert maintenance._is_due(service) is not rests
     clock["now"] += 2
     assert maintenance._is_due(service)
+
+
+def test_who_asks_while_scheduled_jobs_are_looked_at_gets_another_look(maintenance: Maintenance) -> None:
+    """The end of that look wrote over the wish, and a job due in a moment waited for the next round."""
+    looks: list[str] = []
+
+    class Looking:
+        name, more, interval_seconds = "promote", False, 60.0
+        queues: frozenset[str] = frozenset()
+        next_in = None
+
+        def run_once(self) -> dict[str, int]:
+            """Be asked in the middle of the first look, and end with the second."""
+            looks.append("look")
+            if len(looks) == 1:
+                maintenance.look_now()
+            else:
+                maintenance.end()
+            return {}
+
+    look: Any = Looking()
+    maintenance.promote, maintenance.services = look, [look]
+    maintenance._due = {"promote": 0.0}
+    thread = threading.Thread(target=maintenance.run, daemon=True)
+    thread.start()
+    thread.join(timeout=20)
+    ended = not thread.is_alive()
+    maintenance.end()
+
+    assert (ended, looks) == (True, ["look", "look"])
+
+
+def test_what_is_due_but_rests_does_not_keep_the_thread_awake(
+    maintenance: Maintenance, clock: dict[str, float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    maintenance.services = [Slow(clock, 0.0)]
+    maintenance._due, maintenance._rested = {"reap": 0.0}, {"reap": clock["now"] + 0.5}
+    waits: list[float] = []
+
+    def wait(seconds: float) -> None:
+        waits.append(seconds)
+        maintenance.end()
+
+    monkeypatch.setattr(maintenance._wake, "wait", wait)
+    maintenance.run()
+
+    assert waits == [pytest.approx(0.5)]

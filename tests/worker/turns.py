@@ -49,11 +49,12 @@ class Parts:
         self.settler, self.hands, self.held = settler, hands, held
         self.plan = QueuePlan.parse(queues)
         self.thread = thread
+        self.own = OwnSlot(pool, hands, options)
         self.dispatch = Dispatch(
             thread,
             plan=self.plan,
             hands=hands,
-            own=OwnSlot(pool, hands, options),
+            own=self.own,
             held=held,
             settler=settler,
             settings=get_settings(),
