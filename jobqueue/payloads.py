@@ -45,7 +45,7 @@ class Encoded(NamedTuple):
 
 _NULL: Final = Encoded("null", 4)
 
-# How many keys a bulk's encoder remembers.
+# How many keys the encoder of one job type remembers.
 _MOST_KEYS: Final = 1_000
 
 
@@ -64,12 +64,12 @@ def encode_payload(value: object, *, max_bytes: int, index: int | None = None, j
 
 
 def flat_encoder(max_bytes: int) -> Callable[[object], str | None]:
-    """Return a function for bulk calls: the JSON text of a flat dict of ASCII strings, whole numbers and booleans.
+    """Return a function for the usual payload: the JSON text of a flat dict of ASCII strings, whole numbers, booleans.
 
     Such a text is as long as its size. None stands for anything else, good or bad: encode_payload() decides.
     """
     longest = min(max_bytes, MAX_DIGITS)
-    keys: set[object] = set()  # the keys seen so far, all of them strings: a bulk's items have the same few
+    keys: set[object] = set()  # the keys seen so far, all of them strings: jobs of one type have the same few
     is_known, are_scalars, to_text = keys.issuperset, _SCALARS.issuperset, _to_text
 
     def encode_flat(value: object) -> str | None:

@@ -37,13 +37,14 @@ class JobSpec:
 
 
 class Terms(NamedTuple):
-    """What a job of one type gets where its enqueue says nothing."""
+    """What a job of one type gets where its enqueue says nothing, and the encoder of its usual payloads."""
 
     job_type: str
     queue: str
     priority: int
     max_attempts: int
     payload_max_bytes: int
+    encode_flat: Callable[[object], str | None]
 
 
 # By the name asked for. Kept because merging the limits costs more than everything else about a job; an entry holds
@@ -57,7 +58,8 @@ def terms_of(job_type: str) -> Terms:
     known = _terms.get(job_type)
     if known is None or known[0] is not handler or known[1] is not settings:
         limit = min(handler.limits.payload_bytes or settings.PAYLOAD_MAX_BYTES, settings.PAYLOAD_MAX_BYTES)
-        terms = Terms(handler.name, handler.queue, handler.priority, handler.max_attempts, limit)
+        encode = flat_encoder(limit)
+        terms = Terms(handler.name, handler.queue, handler.priority, handler.max_attempts, limit, encode)
         known = _terms[job_type] = (handler, settings, terms)
     return known[2]
 
@@ -97,7 +99,8 @@ def arrive(
     """
     terms = terms_of(job_type)
     value = {} if payload is None else payload
-    text, size = encode_payload(value, max_bytes=terms.payload_max_bytes, index=index, job_type=terms.job_type)
+    flat = terms.encode_flat(value)
+    text, size = (flat, len(flat)) if flat is not None else _encode(value, terms, index)
     instant, delay = (None, None) if run_after is None else _due(run_after)
     return Arrival(
         terms.job_type,
@@ -112,6 +115,10 @@ def arrive(
         instant,
         delay,
     )
+
+
+def _encode(value: object, terms: Terms, index: int | None) -> tuple[str, int]:
+    return encode_payload(value, max_bytes=terms.payload_max_bytes, index=index, job_type=terms.job_type)
 
 
 def _smallint(name: str, value: int, least: int) -> int:
@@ -176,18 +183,17 @@ def _plain_arrivals() -> Callable[[object], Arrival | None]:
 
     None stands for any other item, which arrive() judges.
     """
-    known: dict[str, tuple[Terms, Callable[[object], str | None]]] = {}
+    known: dict[str, Terms] = {}
     new = tuple.__new__  # past the named tuple's own constructor, which takes longer than all the checks
 
     def plain_arrival(spec: object) -> Arrival | None:
         if type(spec) is not tuple or len(spec) != 2:
             return None
         job_type, payload = spec
-        found = known.get(job_type)
-        if found is None:
-            terms = terms_of(job_type)
-            found = known[job_type] = terms, flat_encoder(terms.payload_max_bytes)
-        (name, queue, priority, max_attempts, _), encode = found
+        terms = known.get(job_type)
+        if terms is None:
+            terms = known[job_type] = terms_of(job_type)
+        name, queue, priority, max_attempts, _, encode = terms
         text = encode(payload)
         if text is None:
             return None

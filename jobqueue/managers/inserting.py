@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta, tzinfo
 from typing import TYPE_CHECKING, Any
 
 import psycopg
@@ -16,6 +16,7 @@ from jobqueue.states import Status
 from .arriving import Arrival
 from .instances import Row
 from .settling import sqlstate
+from .shortcut import fetch_row
 from .waking import wake_after_commit
 
 if TYPE_CHECKING:
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
 PENDING = Status.PENDING.value
 UNDEFINED_FUNCTION, INSUFFICIENT_PRIVILEGE = "42883", "42501"
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 # Aliases whose database has no procedure that may be called: two statements do the same there.
 _without_procedure: set[str] = set()
@@ -68,13 +68,17 @@ def _stands_alone(connection: BaseDatabaseWrapper, arrival: Arrival) -> bool:
 
 
 def _call(connection: BaseDatabaseWrapper, arrival: Arrival) -> Row | None:
-    with connection.cursor() as cursor:
-        cursor.execute(sql.ENQUEUE_DUE_JOB, _params(arrival))
-        job_id, microseconds = cursor.fetchone()
-    if job_id is None:
+    row = fetch_row(connection, sql.ENQUEUE_DUE_JOB, _params(arrival))
+    if row is None or row[0] is None:
         return None
-    created_at = (EPOCH + timedelta(microseconds=microseconds)).astimezone(connection.timezone)
+    job_id, microseconds = row
+    created_at = instant_of(microseconds, connection.timezone)
     return Row(job_id, PENDING, created_at, created_at)
+
+
+def instant_of(microseconds: int, zone: tzinfo | None) -> datetime:
+    """Return the instant so many microseconds after 1970, exact until 2242: so far floats tell them apart."""
+    return datetime.fromtimestamp(microseconds / 1_000_000, zone)
 
 
 def insert_one(connection: BaseDatabaseWrapper, arrival: Arrival, trace: str | None = None) -> Row | None:

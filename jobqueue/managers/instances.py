@@ -67,11 +67,10 @@ def chosen_of(model: type[Job], arrival: Arrival, trace: str | None) -> dict[str
 def builder_of(model: type[Job], alias: str) -> Build:
     """Return the function that makes instances of rows on a database."""
     # Model.__init__ takes ten times as long as all the checks of a job: it asks 35 fields for their defaults.
-    listened = pre_init.has_listeners(model) or post_init.has_listeners(model)
+    if pre_init.has_listeners(model) or post_init.has_listeners(model):
+        return lambda values: model.from_db(alias, list(values), list(values.values()))
 
     def build(values: dict[str, Any]) -> Job:
-        if listened:
-            return model.from_db(alias, list(values), list(values.values()))
         job = model.__new__(model)
         job.__dict__ = values
         job._state = state = ModelState()
