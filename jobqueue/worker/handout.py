@@ -25,7 +25,7 @@ from .reserving import Reserving
 if TYPE_CHECKING:
     from .settle import Settler
 
-AHEAD_SECONDS = 0.03  # how much work a child is given ahead
+AHEAD_SECONDS = 0.05  # how much work a child is given ahead
 DEEPEST = 600
 FIRST_FITTING = 200  # jobs that a slot is thought to have room for, before more were given
 HANDFULS = 10  # in which a slot is given what it may hold
