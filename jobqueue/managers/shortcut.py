@@ -1,13 +1,15 @@
 """One statement by psycopg's own cursor, kept with Django's connection, where nobody would miss Django's.
 
 Around a statement of 0.3 ms Django's cursor and its binding on the client take a sixth: a cursor is made, wrapped and
-closed, parameters are escaped into the text. A kept cursor that binds on the server does without. What is watched or
-changed by others goes the ordinary way: debug cursors, execute wrappers, instrumentation, backends of their own.
+closed, parameters are escaped into the text. A kept cursor that binds on the server does without, and prepares the
+statement where it is used again and again and no pooler stands between. What is watched or changed by others goes the
+ordinary way: debug cursors, execute wrappers, instrumentation, backends of their own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from threading import get_ident
 from types import FunctionType
 from typing import Any
 
@@ -16,7 +18,10 @@ from django.apps import apps
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.postgresql.base import Cursor, DatabaseWrapper, ServerBindingCursor
 from django.db.backends.utils import CursorWrapper
+from psycopg.errors import DuplicatePreparedStatement, FeatureNotSupported, InvalidSqlStatementName
 from psycopg.rows import tuple_row
+
+from jobqueue.conf import get_settings
 
 # What a backend may override, or an instrumentation replace, to see or change each cursor: the search path of a tenant
 # is set so. All of them must be Django's own.
@@ -24,8 +29,14 @@ MAKES_CURSORS = ("cursor", "_cursor", "create_cursor", "make_cursor", "_prepare_
 DJANGOS_CURSORS: frozenset[Any] = frozenset({Cursor, ServerBindingCursor})
 RUNS_STATEMENTS = ("execute", "_execute_with_wrappers", "_execute")
 
-# The attribute of Django's connection, which is of one thread, that keeps the cursor.
+# The attribute of Django's connection that keeps the cursor.
 KEPT = "jobqueue_cursor"
+
+# A connection with so many uses behind it will likely see more: preparing and the look for poolers take round trips.
+WORTH_PREPARING = 5
+ONLY_WHEN_ASKED = 2**31  # how often psycopg would have to see a statement to prepare it by itself
+# Somebody's DISCARD ALL, a pooler after all, another procedure after a migration. Nothing has run then.
+REFUSED_AS_PREPARED = (InvalidSqlStatementName, DuplicatePreparedStatement, FeatureNotSupported)
 
 
 def fetch_row(connection: BaseDatabaseWrapper, statement: str, params: Mapping[str, Any]) -> tuple[Any, ...] | None:
@@ -33,17 +44,51 @@ def fetch_row(connection: BaseDatabaseWrapper, statement: str, params: Mapping[s
 
     Raises django.db errors.
     """
-    cursor = _kept_cursor(connection)
-    if cursor is None:
+    kept = _kept_cursor(connection)
+    if kept is None:
         with connection.cursor() as ordinary:
             ordinary.execute(statement, params)
             row: tuple[Any, ...] | None = ordinary.fetchone()
             return row
     with connection.wrap_database_errors:
-        return cursor.execute(statement, params).fetchone()
+        return kept.fetch_row(statement, params)
 
 
-def _kept_cursor(connection: BaseDatabaseWrapper) -> psycopg.Cursor[tuple[Any, ...]] | None:
+class KeptCursor:
+    """A cursor of one connection for statements that are run again and again."""
+
+    __slots__ = ("_cursor", "_uses", "prepares", "raw", "thread")
+
+    def __init__(self, raw: psycopg.Connection[Any]) -> None:
+        self.raw, self.prepares = raw, False
+        self.thread = get_ident()
+        self._cursor = psycopg.Cursor(raw, row_factory=tuple_row)
+        self._uses = 0
+
+    def fetch_row(self, statement: str, params: Mapping[str, Any]) -> tuple[Any, ...] | None:
+        """Return the first row, or None. Raises psycopg's errors."""
+        if not self.prepares:
+            self._uses += 1
+            if self._uses == WORTH_PREPARING:
+                self.prepares = self._may_prepare()
+            return self._cursor.execute(statement, params).fetchone()
+        self.raw.prepare_threshold = ONLY_WHEN_ASKED  # Django's None would refuse to prepare even what asks for it
+        try:
+            return self._cursor.execute(statement, params, prepare=True).fetchone()
+        except REFUSED_AS_PREPARED:
+            self.prepares = False
+        finally:
+            self.raw.prepare_threshold = None
+        return self._cursor.execute(statement, params).fetchone()
+
+    def _may_prepare(self) -> bool:
+        if not get_settings().PREPARED or self.raw.prepare_threshold is not None:  # psycopg prepares as it was told to
+            return False
+        # A pooler tells its clients a process id that it made up, and may give each transaction another server.
+        return self._cursor.execute("SELECT pg_backend_pid()").fetchone() == (self.raw.info.backend_pid,)
+
+
+def _kept_cursor(connection: BaseDatabaseWrapper) -> KeptCursor | None:
     """Return the cursor kept with the connection, or None where this statement is to go Django's way."""
     own = vars(connection)
     # A cursor() of the instance's own: Django's tests forbid a database so, and the debug toolbar listens so.
@@ -51,13 +96,14 @@ def _kept_cursor(connection: BaseDatabaseWrapper) -> psycopg.Cursor[tuple[Any, .
         return None
     if own["health_check_enabled"] and not own["health_check_done"]:
         return None  # Django's way looks whether the server is still there, once a request
-    connection.validate_thread_sharing()
-    cursor: psycopg.Cursor[tuple[Any, ...]] | None = own.get(KEPT)
-    if cursor is None or cursor.connection is not connection.connection:
+    kept: KeptCursor | None = own.get(KEPT)
+    if kept is None or kept.raw is not connection.connection:
         if not _is_plain(connection):
             return None
-        cursor = own[KEPT] = psycopg.Cursor(connection.connection, row_factory=tuple_row)
-    return cursor
+        connection.validate_thread_sharing()
+        kept = own[KEPT] = KeptCursor(connection.connection)
+    # Another thread's connection is refused, or shared, by Django: two threads would fetch each other's rows.
+    return kept if kept.thread == get_ident() else None
 
 
 def _is_plain(connection: BaseDatabaseWrapper) -> bool:

@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobqueue.managers import inserting, shortcut
-from jobqueue.managers.shortcut import KEPT
+from jobqueue.managers.shortcut import KEPT, WORTH_PREPARING
 from jobqueue.models import Job
 from tests.connections import SecondConnection
 
@@ -38,7 +38,14 @@ def fresh() -> Iterator[None]:
 def kept() -> Any:
     """Return the cursor kept with this thread's connection, None where there is none for the connection of now."""
     cursor = vars(connections["default"]).get(KEPT)
-    return cursor if cursor is not None and cursor.connection is connection.connection else None
+    return cursor if cursor is not None and cursor.raw is connection.connection else None
+
+
+def prepared() -> int:
+    """Return how many statements this session has prepared."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT count(*) FROM pg_prepared_statements")
+        return int(cursor.fetchone()[0])
 
 
 def enqueue() -> Job:
@@ -63,15 +70,102 @@ def test_the_cursor_is_kept_as_long_as_its_connection() -> None:
     assert kept() is not first
 
 
-def test_the_cursor_binds_on_the_server_and_prepares_nothing() -> None:
-    """Guard: a prepared statement would be gone behind a pooler that gives the next transaction another server."""
-    for _ in range(7):
+def test_a_statement_is_prepared_where_it_is_run_again_and_again() -> None:
+    for _ in range(WORTH_PREPARING):
+        enqueue()
+        assert prepared() == 0
+
+    for _ in range(3):
+        enqueue()
+        assert prepared() == 1
+
+    assert connection.connection.prepare_threshold is None, "nothing else is prepared"
+
+
+def test_nothing_is_prepared_where_the_settings_say_so(settings: Any) -> None:
+    settings.JOBQUEUE = {**settings.JOBQUEUE, "PREPARED": False}
+
+    for _ in range(WORTH_PREPARING + 2):
         enqueue()
 
-    assert type(kept()) is psycopg.Cursor
+    assert kept() is not None
+    assert prepared() == 0
+
+
+def test_a_threshold_of_the_project_holds() -> None:
+    """OPTIONS["prepare_threshold"] is for those who know that no pooler stands between."""
+    connection.ensure_connection()
+    connection.connection.prepare_threshold = 1
+
+    for _ in range(WORTH_PREPARING + 2):
+        enqueue()
+
+    assert prepared() == 1
+    assert not kept().prepares
+    assert connection.connection.prepare_threshold == 1
+
+
+def test_nothing_is_prepared_behind_a_pooler(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would be gone with the next transaction's server; a pooler tells a process id of its own."""
+    connection.ensure_connection()
+    monkeypatch.setattr(psycopg.ConnectionInfo, "backend_pid", 4711)
+
+    for _ in range(WORTH_PREPARING + 2):
+        enqueue()
+
+    assert kept() is not None
+    assert prepared() == 0
+
+
+@pytest.mark.parametrize("fault", ["DISCARD ALL", "DEALLOCATE ALL"])
+def test_what_was_prepared_and_forgotten_is_enqueued_once_all_the_same(fault: str) -> None:
+    for _ in range(WORTH_PREPARING + 1):
+        enqueue()
     with connection.cursor() as cursor:
-        cursor.execute("SELECT count(*) FROM pg_prepared_statements")
-        assert cursor.fetchone() == (0,)
+        cursor.execute(fault)
+    before = Job.objects.count()
+
+    enqueue()
+    enqueue()
+
+    assert Job.objects.count() == before + 2
+    assert prepared() == 0, "once bitten"
+
+
+def test_a_name_that_somebody_else_prepared_is_no_error() -> None:
+    for _ in range(WORTH_PREPARING):
+        enqueue()
+    with connection.cursor() as cursor:
+        cursor.execute("PREPARE _pg3_0 AS SELECT 1")
+
+    enqueue()
+    enqueue()
+
+    assert not kept().prepares
+
+
+@pytest.mark.parametrize("names", ["new_id, created_microseconds", "another, answer"])
+def test_a_prepared_call_follows_the_search_path(names: str) -> None:
+    """Projects set it for each tenant: a job must not go to the tenant before, whatever the procedure answers there."""
+    first, second = names.split(", ")
+    arguments = f"text, text, int, text, int, text, text, int, text, INOUT {first} bigint, INOUT {second} bigint"
+    for _ in range(WORTH_PREPARING + 1):
+        enqueue()
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"""
+            CREATE SCHEMA tenant;
+            CREATE PROCEDURE tenant.jobqueue_enqueue({arguments}) LANGUAGE plpgsql
+            AS 'BEGIN {first} := -7; {second} := 0; END';
+            SET search_path = tenant, public;
+            """
+        )
+    try:
+        assert Job.objects.enqueue("probe.ok").pk == -7
+    finally:
+        with connection.cursor() as cursor:
+            cursor.execute("SET search_path = public; DROP SCHEMA tenant CASCADE")
+    enqueue()
 
 
 def test_an_execute_wrapper_sees_the_enqueue() -> None:
@@ -188,9 +282,30 @@ def test_a_lost_connection_is_djangos_error_and_the_next_one_works(second_connec
     enqueue()
 
 
-def test_the_connection_of_another_thread_is_refused() -> None:
+def test_of_threads_that_share_a_connection_one_has_the_cursor() -> None:
+    """Two of them would fetch each other's rows."""
     enqueue()
+    wrapper, first = connections["default"], kept()
+    wrapper.inc_thread_sharing()
+
+    def other() -> tuple[Any, ...]:
+        assert shortcut._kept_cursor(wrapper) is None
+        return shortcut.fetch_row(wrapper, "SELECT 7", {}) or ()
+
+    try:
+        with ThreadPoolExecutor(1) as thread:
+            assert thread.submit(other).result(5) == (7,)
+        assert shortcut._kept_cursor(wrapper) is first
+    finally:
+        wrapper.dec_thread_sharing()
+
+
+@pytest.mark.parametrize("used", [False, True])
+def test_the_connection_of_another_thread_is_refused(used: bool) -> None:
+    if used:
+        enqueue()
     wrapper = connections["default"]
+    wrapper.ensure_connection()
 
     with ThreadPoolExecutor(1) as thread, pytest.raises(DatabaseError, match="created in thread"):
         thread.submit(shortcut.fetch_row, wrapper, "SELECT 1", {}).result(5)

@@ -7,13 +7,15 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.db import OperationalError, connection
+from django.db import OperationalError, connection, connections
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
 from jobqueue.listener import Listener
 from jobqueue.managers import sessions
 from jobqueue.managers.sessions import Session
+from jobqueue.managers.shortcut import KEPT, WORTH_PREPARING, KeptCursor
+from jobqueue.models import Job
 from tests.connections import database_conninfo
 from tests.faults.pgbouncer import PgBouncer
 from tests.worker.waiting import until
@@ -64,6 +66,17 @@ def test_a_pooler_is_known_although_the_limits_are_as_asked_for(session: Session
             for each in others:
                 each.close()
 
+    assert pooler.left_set(database()) == []
+
+
+@pytest.mark.short
+@pytest.mark.pooler(server_round_robin=1)
+def test_enqueues_one_by_one_through_a_pooler_prepare_nothing(pooler: PgBouncer) -> None:
+    """C68: a web process's kept cursor finds the pooler out before it would prepare its statement."""
+    jobs = [Job.objects.enqueue("probe.ok", {"number": number}) for number in range(3 * WORTH_PREPARING)]
+
+    assert isinstance(vars(connections["default"]).get(KEPT), KeptCursor)
+    assert Job.objects.filter(pk__in=[job.pk for job in jobs if job]).count() == 3 * WORTH_PREPARING
     assert pooler.left_set(database()) == []
 
 
