@@ -45,8 +45,9 @@ class Encoded(NamedTuple):
 
 _NULL: Final = Encoded("null", 4)
 
-# How many keys the encoder of one job type remembers.
+# How many keys the encoder of one job type remembers, of payloads of so many characters at most.
 _MOST_KEYS: Final = 1_000
+_MOST_CHARACTERS: Final = 4_096
 
 
 def encode_payload(value: object, *, max_bytes: int, index: int | None = None, job_type: str = "") -> Encoded:
@@ -75,11 +76,9 @@ def flat_encoder(max_bytes: int) -> Callable[[object], str | None]:
     def encode_flat(value: object) -> str | None:
         if type(value) is not dict:
             return None
-        if not is_known(value):
-            if not _STRING.issuperset(map(type, value)):
-                return None
-            if len(keys) < _MOST_KEYS:
-                keys.update(value)
+        known = is_known(value)
+        if not known and not _STRING.issuperset(map(type, value)):
+            return None
         if not are_scalars(map(type, value.values())):
             return None
         try:
@@ -88,6 +87,8 @@ def flat_encoder(max_bytes: int) -> Callable[[object], str | None]:
             return None
         if len(text) > longest or not text.isascii() or "\\u0000" in text:
             return None
+        if not known and len(text) <= _MOST_CHARACTERS and len(keys) + len(value) <= _MOST_KEYS:
+            keys.update(value)
         return text
 
     return encode_flat

@@ -5,5 +5,5 @@
 -- Locks:   none but the unique index's entry; after the commit, with somebody idle, the notification lock
 -- Index:   jobqueue_job_dedupe
 -- The same as insert_due_job and wake_queue, in one round trip (procedure: migration 0012).
-CALL jobqueue_enqueue(%(job_type)s, %(queue)s, %(priority)s, %(payload)s, %(payload_bytes)s, %(dedupe_key)s, %(owner)s,
-                      %(max_attempts)s, %(task_backend)s, NULL, NULL)
+CALL jobqueue_enqueue(%(job_type)s, %(queue)s, %(priority)s::int, %(payload)s, %(payload_bytes)s::int, %(dedupe_key)s,
+                      %(owner)s, %(max_attempts)s::int, %(task_backend)s, NULL, NULL)

@@ -11,8 +11,9 @@ import psycopg
 import pytest
 from django.apps import apps
 from django.core.exceptions import SynchronousOnlyOperation
-from django.db import DatabaseError, InterfaceError, OperationalError, connection, connections
-from django.db.backends.postgresql.base import DatabaseWrapper
+from django.db import DatabaseError, IntegrityError, InterfaceError, OperationalError, connection, connections
+from django.db.backends import utils
+from django.db.backends.postgresql.base import DatabaseWrapper, ServerBindingCursor
 from django.db.backends.utils import CursorWrapper
 from hypothesis import given
 from hypothesis import strategies as st
@@ -92,16 +93,19 @@ def test_nothing_is_prepared_where_the_settings_say_so(settings: Any) -> None:
     assert prepared() == 0
 
 
-def test_a_threshold_of_the_project_holds() -> None:
-    """OPTIONS["prepare_threshold"] is for those who know that no pooler stands between."""
+@pytest.mark.parametrize(("setting", "expected"), [(True, 1), (False, 0)])
+def test_a_threshold_of_the_project_changes_nothing(setting: bool, expected: int, settings: Any) -> None:
+    """Guard: Django's default cursors never prepare, so whoever set one may have a pooler all the same."""
+    settings.JOBQUEUE = {**settings.JOBQUEUE, "PREPARED": setting}
     connection.ensure_connection()
     connection.connection.prepare_threshold = 1
-
-    for _ in range(WORTH_PREPARING + 2):
+    for _ in range(WORTH_PREPARING):
         enqueue()
+    assert prepared() == 0
 
-    assert prepared() == 1
-    assert not kept().prepares
+    enqueue()
+
+    assert prepared() == expected
     assert connection.connection.prepare_threshold == 1
 
 
@@ -130,6 +134,17 @@ def test_what_was_prepared_and_forgotten_is_enqueued_once_all_the_same(fault: st
 
     assert Job.objects.count() == before + 2
     assert prepared() == 0, "once bitten"
+
+
+def test_after_another_error_nothing_more_is_prepared() -> None:
+    for _ in range(WORTH_PREPARING + 1):
+        enqueue()
+    with pytest.raises(IntegrityError):
+        shortcut.fetch_row(connections["default"], "INSERT INTO jobqueue_queue (name) VALUES (NULL)", {})
+
+    assert not kept().prepares
+    assert connection.connection.prepare_threshold is None
+    enqueue()
 
 
 def test_a_name_that_somebody_else_prepared_is_no_error() -> None:
@@ -205,8 +220,11 @@ def test_a_cursor_method_of_the_instance_is_asked(monkeypatch: pytest.MonkeyPatc
         Job.objects.enqueue("probe.ok")
 
 
-def test_a_replaced_execute_sees_the_enqueue(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("used", [False, True])
+def test_a_replaced_execute_sees_the_enqueue(used: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Tracers replace it with a function that looks the same: functools.wraps copies even the module's name."""
+    if used:
+        enqueue()
     seen: list[str] = []
     original = CursorWrapper.execute
 
@@ -220,7 +238,54 @@ def test_a_replaced_execute_sees_the_enqueue(monkeypatch: pytest.MonkeyPatch) ->
     Job.objects.enqueue("probe.ok")
 
     assert ["CALL jobqueue_enqueue" in sql for sql in seen] == [True]
-    assert kept() is None
+
+
+@pytest.mark.parametrize("used", [False, True])
+def test_a_replaced_wrapper_sees_the_enqueue(used: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So is a database made read-only."""
+    if used:
+        enqueue()
+
+    class Forbidding(CursorWrapper):
+        def __init__(self, *args: Any) -> None:
+            raise AssertionError("read-only")
+
+    monkeypatch.setattr(utils, "CursorWrapper", Forbidding)
+
+    with pytest.raises(AssertionError, match="read-only"):
+        Job.objects.enqueue("probe.ok")
+
+
+@pytest.mark.parametrize("name", ["create_cursor", "make_cursor"])
+def test_a_replaced_method_of_djangos_backend_is_asked(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    original, seen = getattr(DatabaseWrapper, name), []
+
+    @functools.wraps(original)
+    def traced(*args: Any, **kwargs: Any) -> Any:
+        seen.append(name)
+        return original(*args, **kwargs)
+
+    monkeypatch.setattr(DatabaseWrapper, name, traced)
+
+    Job.objects.enqueue("probe.ok")
+
+    assert seen == [name]
+
+
+@pytest.mark.parametrize("name", ["_execute", "_execute_with_wrappers"])
+def test_a_replaced_step_of_the_wrapper_is_taken(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    original, seen = getattr(CursorWrapper, name), []
+
+    @functools.wraps(original)
+    def traced(*args: Any, **kwargs: Any) -> Any:
+        seen.append(name)
+        return original(*args, **kwargs)
+
+    monkeypatch.setattr(CursorWrapper, name, traced)
+
+    Job.objects.enqueue("probe.ok")
+
+    assert seen == [name]
 
 
 def test_a_backend_that_prepares_each_cursor_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -238,6 +303,16 @@ def test_a_backend_that_prepares_each_cursor_is_asked(monkeypatch: pytest.Monkey
 
     assert seen == [None]
     assert kept() is None
+
+
+def test_a_connection_that_binds_on_the_server_keeps_a_cursor() -> None:
+    """OPTIONS["server_side_binding"]."""
+    connection.ensure_connection()
+    connection.connection.cursor_factory = ServerBindingCursor
+
+    enqueue()
+
+    assert kept() is not None
 
 
 @pytest.mark.parametrize("how", ["another class", "another cursor", "apps not ready"])
@@ -300,10 +375,7 @@ def test_of_threads_that_share_a_connection_one_has_the_cursor() -> None:
         wrapper.dec_thread_sharing()
 
 
-@pytest.mark.parametrize("used", [False, True])
-def test_the_connection_of_another_thread_is_refused(used: bool) -> None:
-    if used:
-        enqueue()
+def test_the_connection_of_another_thread_is_refused() -> None:
     wrapper = connections["default"]
     wrapper.ensure_connection()
 

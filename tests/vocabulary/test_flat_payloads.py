@@ -1,4 +1,4 @@
-"""The short way of bulk calls answers as the long one, or leaves the answer to it."""
+"""The short way of the usual payload answers as the long one, or leaves the answer to it."""
 
 from typing import Any
 
@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jobqueue import payloads
 from jobqueue.exceptions import PayloadError
 from jobqueue.payloads import encode_payload, flat_encoder
 
@@ -54,3 +55,24 @@ def test_a_key_that_is_no_string_is_told_from_the_known_ones() -> None:
         None,
         '{"2": 3}',
     ]
+
+
+def test_only_so_many_keys_of_small_payloads_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keys that users choose must not stay in memory for the life of a process."""
+    checked: list[int] = []
+
+    class Types:
+        def issuperset(self, types: Any) -> bool:
+            checked.append(len(list(types)))
+            return True
+
+    encode = flat_encoder(100_000)
+    monkeypatch.setattr(payloads, "_STRING", Types())
+    many = [{f"{which}{n}": 1 for n in range(330)} for which in "abc"]
+    few = {f"f{n}": 1 for n in range(11)}
+    for payload in ({"l" * 5_000: 1}, {"refused": "x" * 100_000}, *many, few):
+        for _ in range(2):
+            encode(payload)
+
+    # Of the long text, the refused one and the one that went beyond a thousand nothing was kept.
+    assert checked == [1, 1, 1, 1, 330, 330, 330, 11, 11]

@@ -145,6 +145,14 @@ def test_one_run_that_was_held_up_takes_nothing_back(bench: Bench) -> None:
     assert bench.waiting() == before - 62
 
 
+@pytest.mark.parametrize(("seconds", "depth"), [(0.005, 10), (0.02, 2), (3.0, 1)])
+def test_a_slot_is_given_as_much_as_lasts_50_ms(seconds: float, depth: int, bench: Bench) -> None:
+    for _ in range(100):
+        bench.hands.learn(seconds)
+
+    assert bench.hands.depth == depth
+
+
 def test_room_is_what_an_inbox_holds_and_comes_back(bench: Bench) -> None:
     """An inbox that is full of large payloads: no more of them is asked for than it takes."""
     bench.resize(100_000)
