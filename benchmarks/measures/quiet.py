@@ -218,6 +218,8 @@ def _notifies(peer: Peer, seconds: float, *, busy: bool) -> tuple[float, float]:
         _wait_for_all(peer, running, WARM_UP_JOBS if not busy else 1)
         for channel in CHANNELS[peer.name]:
             listener.execute(psycopg.sql.SQL("LISTEN {}").format(psycopg.sql.Identifier(channel)))
+        if not busy:
+            time.sleep(REST_SECONDS)  # until it sleeps: one that is never asked to sleep need not be woken once
         first = peer.take_numbers(MOST)
         done = peer.call("one_by_one", first=first, count=MOST, seconds=seconds)
         heard = sum(1 for _ in listener.notifies(timeout=1))
