@@ -45,7 +45,8 @@ def page(results: Sequence[Results], sources: Sequence[str]) -> str:
     speed = [one for one in results if one.get("suite") == "speed"]
     engine = [one for one in results if one not in speed and not _is_of_peers(one)]
     rows = _peer_rows(results)
-    parts = [HEAD.format(sources=", ".join(f"`{source}`" for source in sources))]
+    named = fill(", ".join(f"`{source}`" for source in sources), 118, subsequent_indent="     ")
+    parts = [HEAD.format(sources=named)]
     machines = dict.fromkeys(fill(_machine(run["machine"]), 120) for one in results for run in _runs(one))
     parts += [f"\n{machine}\n" for machine in machines]
     repeats = sorted({one["repeats"] for one in results})
@@ -82,7 +83,8 @@ def ahead(rows: Sequence[Mapping[str, Any]]) -> list[str]:
                     if row["peer"] != OURS and (median(row["values"][value]) < own[0]) == lower
                 ]
                 if better:
-                    lines.append(f"- {work}{_with(workers)}, {value}: ours {_told(value, own)}; {'; '.join(better)}")
+                    ours = f"- {work}{_with(workers)}, {value}: ours {_told(value, own)}"
+                    lines.append(fill(f"{ours}; {'; '.join(better)}", 118, subsequent_indent="  "))
             elif found:
                 lines.append(f"- {work}{_with(workers)}, {value}: there is no figure of ours to compare with")
     return lines
