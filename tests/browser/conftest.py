@@ -16,6 +16,9 @@ from django.test import Client, override_settings
 from playwright.sync_api import Browser, ConsoleMessage, Page, sync_playwright
 from pytest_django.live_server_helper import LiveServer
 
+from tests.browser.policy import StrictPolicy
+from tests.worker.waiting import until
+
 CHROMIUM = Path(os.environ.get("CHROMIUM", "/usr/bin/chromium"))
 # Chromium in a container has no sandbox of its own to set up, and there is nobody on the network to talk to.
 ARGUMENTS = """
@@ -91,6 +94,8 @@ def open_page(console: LiveServer, browser: Browser, session_cookie: str) -> Ite
     yield open_one
     for visit in visits:
         visit.page.context.close()
+    # A live part may just have been asked for: tables that its request reads cannot be emptied without a deadlock.
+    until(lambda: StrictPolicy.under_way == 0, what="requests under way to end")
 
 
 class Visit:
