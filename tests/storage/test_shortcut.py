@@ -256,32 +256,24 @@ def test_a_replaced_wrapper_sees_the_enqueue(used: bool, monkeypatch: pytest.Mon
         Job.objects.enqueue("probe.ok")
 
 
-@pytest.mark.parametrize("name", ["create_cursor", "make_cursor"])
-def test_a_replaced_method_of_djangos_backend_is_asked(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    original, seen = getattr(DatabaseWrapper, name), []
+@pytest.mark.parametrize(
+    ("owner", "name"),
+    [
+        (DatabaseWrapper, "create_cursor"),
+        (DatabaseWrapper, "make_cursor"),
+        (CursorWrapper, "_execute"),
+        (CursorWrapper, "_execute_with_wrappers"),
+    ],
+)
+def test_a_replaced_step_of_djangos_is_taken(owner: type, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    original, seen = getattr(owner, name), []
 
     @functools.wraps(original)
     def traced(*args: Any, **kwargs: Any) -> Any:
         seen.append(name)
         return original(*args, **kwargs)
 
-    monkeypatch.setattr(DatabaseWrapper, name, traced)
-
-    Job.objects.enqueue("probe.ok")
-
-    assert seen == [name]
-
-
-@pytest.mark.parametrize("name", ["_execute", "_execute_with_wrappers"])
-def test_a_replaced_step_of_the_wrapper_is_taken(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    original, seen = getattr(CursorWrapper, name), []
-
-    @functools.wraps(original)
-    def traced(*args: Any, **kwargs: Any) -> Any:
-        seen.append(name)
-        return original(*args, **kwargs)
-
-    monkeypatch.setattr(CursorWrapper, name, traced)
+    monkeypatch.setattr(owner, name, traced)
 
     Job.objects.enqueue("probe.ok")
 
