@@ -107,8 +107,7 @@ class Maintenance(threading.Thread):
         return self._due[service.name] <= (now if by_turns else soon) and self._rested[service.name] <= now
 
     def _run_service(self, service: Service) -> None:
-        began = time.monotonic()
-        pause = service.interval_seconds * random.uniform(0.9, 1.1)
+        began, jitter = time.monotonic(), random.uniform(0.9, 1.1)
         try:
             counts = service.run_once()
         except DatabaseError as error:
@@ -119,7 +118,7 @@ class Maintenance(threading.Thread):
             quietly.warning("maintenance failed service=%s error=%s", service.name, text)
             if self.session.away:
                 self.session.pause()
-            self._rest(service, pause, took=took)
+            self._rest(service, service.interval_seconds * jitter, took=took)
             return
         except Exception as error:
             # What somebody wrote into an alert rule or a budget must not keep every worker from promoting and reaping.
@@ -127,11 +126,12 @@ class Maintenance(threading.Thread):
                 raise
             self._quietly[service.name].warning("maintenance failed service=%s error=%r", service.name, error)
             logger.debug("maintenance failed service=%s", service.name, exc_info=True)
-            self._rest(service, max(pause, LAME_SECONDS), took=0.0)
+            self._rest(service, max(service.interval_seconds * jitter, LAME_SECONDS), took=0.0)
             return
         took = time.monotonic() - began
         if any(counts.values()):
             logger.debug("maintenance service=%s %s seconds=%.3f", service.name, counts, took)
+        pause = service.interval_seconds * jitter  # after the run: it may depend on what was found
         if service is self.promote:
             pause = self._after_promote(pause)
         if service.more:

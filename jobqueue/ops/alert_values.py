@@ -18,6 +18,7 @@ from django.db import DatabaseError, connections
 from django.utils.functional import cached_property
 
 from jobqueue.alerting import HOUR, Rule, number
+from jobqueue.conf import get_settings
 from jobqueue.internal import INTERNAL_QUEUE
 from jobqueue.logs import Quietly
 from jobqueue.models import Attempt, Job
@@ -76,6 +77,8 @@ class Look:
     @cached_property
     def budgets(self) -> list[BudgetState] | None:
         """The budgets, None where their sums take too long."""
+        if not get_settings().BUDGETS:
+            return []
         return self.read(lambda: budget_states(self.alias))
 
     def read(self, query: Callable[[], T]) -> T | None:
