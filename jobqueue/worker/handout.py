@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 AHEAD_SECONDS = 0.05  # how much work a child is given ahead
 DEEPEST = 600
 FIRST_FITTING = 200  # jobs that a slot is thought to have room for, before more were given
+GATHER_SECONDS, LONGEST_GATHER_SECONDS = 0.004, 0.012  # reports are read as cheaply in tens as one
 HANDFULS = 10  # in which a slot is given what it may hold
 LONG_SECONDS = 0.05  # a job that has run so long has nothing given behind it
 RECALL_SECONDS = 0.06
@@ -116,11 +117,14 @@ class HandOut:
         """How many slots there are, where several share a child, else None."""
         return self._crew.slots if self._crew.threads > 1 else None
 
-    @property
-    def well_fed(self) -> bool:
-        """Whether every child has more short jobs waiting than it will run in the next few milliseconds."""
+    def gather_seconds(self) -> float:
+        """Return how long reports may gather before they are read: half of the short work that every child has."""
         enough = self.depth // 3
-        return enough > 1 and all(child.waiting() > enough for child in self._crew.children.values())
+        waiting = min((child.waiting() for child in self._crew.children.values()), default=0)
+        if enough < 2 or waiting <= enough:
+            return 0.0
+        work = waiting * (self.mean_seconds or 0.0) / self._crew.threads
+        return min(max(GATHER_SECONDS, work / 2), LONGEST_GATHER_SECONDS)
 
     @property
     def starving(self) -> bool:

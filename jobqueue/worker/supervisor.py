@@ -56,7 +56,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger("jobqueue.worker")
 
 LONGEST_WAIT = 1.0
-GATHER_SECONDS = 0.004
 WATCH_SECONDS = 1.0
 STALL_SECONDS = 1.0
 END_SECONDS = 0.5
@@ -241,8 +240,8 @@ class Supervisor:
             if code is not None:
                 return code
             self._report_progress(now)
-            if self.hands.common.well_fed:
-                time.sleep(GATHER_SECONDS)  # every child has work for longer: many reports are read as cheaply as one
+            if gather := self.hands.common.gather_seconds():
+                time.sleep(gather)
             self._wait = self._timeout(time.monotonic())
             events = self.selector.select(self._wait)
             self._allow_for_a_stall(time.monotonic())

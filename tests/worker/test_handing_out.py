@@ -100,6 +100,55 @@ def bench() -> Iterator[Bench]:
             bench.pool.bury(child)
 
 
+@pytest.mark.parametrize(
+    ("mean_seconds", "given", "gathers"),
+    [
+        (0.00001, 1_200, 0.004),
+        (0.0025, 16, 0.00875),
+        (0.005, 20, 0.012),
+        (0.0025, 14, 0.0),
+        (0.02, 4, 0.0),
+        (10.0, 2, 0.0),
+    ],
+    ids=["no-ops", "half of the work", "at most", "too little work", "longer jobs", "long jobs"],
+)
+def test_reports_gather_while_every_child_has_short_work(
+    mean_seconds: float, given: int, gathers: float, bench: Bench
+) -> None:
+    bench.hands.mean_seconds = mean_seconds
+
+    bench.add(given)
+    bench.hands.hand_out(time.monotonic())
+
+    assert bench.hands.gather_seconds() == pytest.approx(gathers)
+
+
+def test_reports_are_read_at_once_where_a_child_has_little_to_do(bench: Bench) -> None:
+    bench.hands.mean_seconds = 0.005
+    bench.add(20)
+    bench.hands.hand_out(time.monotonic())
+
+    for _ in range(8):
+        bench.run_one(bench.children[0], 0.005)
+
+    assert bench.children[1].waiting() == 9
+    assert bench.hands.gather_seconds() == 0.0
+
+
+def test_several_slots_share_the_work_of_their_child() -> None:
+    pool = Pool(cast(Launcher, Sockets()), processes=1, threads=2)
+    hands = HandOut(pool.common, HeldJobs(), cast(Settler, Ends()), began=lambda _: None)
+    hands.mean_seconds = 0.0025
+    (child,) = pool.common.fill()
+    child.pid = 1
+    for number in range(18):
+        hands.add(Held(a_job(number), boottime() + 60), time.monotonic())
+    hands.hand_out(time.monotonic())
+
+    assert hands.gather_seconds() == pytest.approx(0.01)
+    pool.bury(child)
+
+
 @pytest.mark.parametrize("count", [2, 7, 60, 120])
 def test_no_child_idles_beside_a_heap(bench: Bench, count: int) -> None:
     """Short jobs are given by the handful, but what is there is shared: nobody knows that the next ones are short."""

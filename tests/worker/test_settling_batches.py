@@ -57,7 +57,7 @@ def test_a_batch_holds_so_many_ends_and_no_more_bytes_than_the_server_takes(size
 
 @pytest.mark.parametrize(
     ("mean_seconds", "waits_seconds"),
-    [(None, 0.005), (0.00001, 0.005), (0.004, 0.012), (10.0, 0.02)],
+    [(None, 0.005), (0.00001, 0.005), (0.004, 0.024), (10.0, 0.03)],
     ids=["nothing has run yet", "no-ops", "a few milliseconds", "long ones"],
 )
 def test_an_end_waits_for_company_as_long_as_a_few_runs_take(
