@@ -27,7 +27,7 @@ CHUNK = 5_000
 LINES = 500
 STREAMED = 2_000  # from so many on, the server copies jobs while others are still being checked
 MOST_ALIKE = 1_000
-MANY_OBJECTS = 50_000
+MANY_OBJECTS = 5_000
 COPY_ESCAPES = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
 
 

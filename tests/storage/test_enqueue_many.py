@@ -188,6 +188,14 @@ def test_the_garbage_collector_is_left_as_it_was(was_enabled: bool) -> None:
         gc.enable()
 
 
+def test_the_garbage_collector_need_not_walk_what_a_bulk_returns() -> None:
+    """Its next look at what is young went through all of it, and took the caller half a microsecond a job."""
+    jobs = Job.objects.enqueue_many([("probe.ok", {"n": n}) for n in range(2_500)])
+
+    young = {id(each) for generation in (0, 1) for each in gc.get_objects(generation)}
+    assert not [job for job in jobs if id(job) in young]
+
+
 @pytest.mark.django_db(transaction=True)
 def test_an_error_of_the_copy_is_an_error_of_django() -> None:
     """A constraint of the project's own on the table: callers catch django.db.IntegrityError, not the driver's."""
