@@ -92,18 +92,9 @@ class Session:
 
     def run(self, statement: str, params: Mapping[str, Any] | None = None) -> list[tuple[Any, ...]]:
         """Run one statement in a transaction of its own and return its rows (none: [])."""
-        wrapper = self._connected()
-        self._asked_at = time.monotonic()
-        try:
-            with wrapper.wrap_database_errors:
-                scoped = self._scoped and not self._in_transaction
-                rows = self._scoped_run(statement, params) if scoped else self._plain_run(statement, params)
-        except DatabaseError as error:
-            self._after_error(error)
-            self._raise_if_cut(error)
-            raise
-        finally:
-            self._asked_at = None
+        with self._asking(self._connected()):
+            scoped = self._scoped and not self._in_transaction
+            rows = self._scoped_run(statement, params) if scoped else self._plain_run(statement, params)
         self._pause = FIRST_PAUSE
         return rows
 
@@ -112,7 +103,7 @@ class Session:
         """Run several statements as one READ COMMITTED transaction."""
         wrapper = self._connected()
         try:
-            with wrapper.wrap_database_errors:
+            with self._asking(wrapper):
                 self._execute(BEGIN)
                 if self._scoped:
                     self._execute(self._scope, self._limits())
@@ -121,11 +112,12 @@ class Session:
                 yield
             finally:
                 self._in_transaction = False
-            with wrapper.wrap_database_errors:
+            with self._asking(wrapper):
                 self._execute("COMMIT")
         except BaseException:
-            with contextlib.suppress(DatabaseError), wrapper.wrap_database_errors:
-                self._execute("ROLLBACK")
+            if self._wrapper is wrapper:  # else it broke, and nothing is left of the transaction
+                with contextlib.suppress(DatabaseError), self._asking(wrapper):
+                    self._execute("ROLLBACK")
             raise
 
     @contextlib.contextmanager
@@ -188,15 +180,30 @@ class Session:
     def abort(self) -> None:
         """Shut the socket down under a thread that waits on it; that thread gets an OperationalError."""
         wrapper = self._wrapper
-        if wrapper is None or wrapper.connection is None or wrapper.connection.closed:
+        raw = None if wrapper is None else wrapper.connection  # once: its own thread may take it away meanwhile
+        if raw is None or raw.closed:
             return
         with (
             contextlib.suppress(OSError, psycopg.Error),
-            socket.socket(fileno=os.dup(wrapper.connection.fileno())) as sock,
+            socket.socket(fileno=os.dup(raw.fileno())) as sock,
         ):
             sock.shutdown(socket.SHUT_RDWR)
 
     # -- inside ---------------------------------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def _asking(self, wrapper: DatabaseWrapper) -> Iterator[None]:
+        """Ask something of the server: abort_if_unanswered() sees to it that it is answered or cut."""
+        self._asked_at = time.monotonic()
+        try:
+            with wrapper.wrap_database_errors:
+                yield
+        except DatabaseError as error:
+            self._after_error(error)
+            self._raise_if_cut(error)
+            raise
+        finally:
+            self._asked_at = None
 
     def _watched(self, execute: Callable[..., Any], *statement: Any) -> Any:
         """Count the time to an answer anew: each statement of those that Django's ORM makes has its own."""

@@ -16,6 +16,12 @@ from jobqueue.managers.sessions import BY_KEY, PLANNED_ONCE, Session
 from jobqueue.models import Job, Queue
 from tests.connections import Watcher
 
+SLOW_COMMIT = """
+CREATE FUNCTION probe_slow_commit() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(5); RETURN NULL; END $$;
+CREATE CONSTRAINT TRIGGER probe_slow_commit AFTER INSERT ON jobqueue_queue DEFERRABLE INITIALLY DEFERRED
+   FOR EACH ROW WHEN (NEW.name = 'slow') EXECUTE FUNCTION probe_slow_commit()
+"""
+
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
@@ -275,6 +281,43 @@ def test_where_a_pooler_drops_the_isolation_each_transaction_says_it(session: Se
     assert value(session, "SHOW transaction_read_only") == "off"
     with session.transaction():
         assert value(session, "SHOW transaction_isolation") == "read committed"
+
+
+def test_a_commit_whose_answer_is_overdue_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody watched over BEGIN and COMMIT: a network that went silent there held maintenance for a quarter of an hour."""
+    monkeypatch.setattr(sessions, "ANSWER_MARGIN", timedelta(0))
+    session = Session("default", "jobqueue test", timeout=timedelta(milliseconds=300))
+    watch = threading.Timer(0.6, session.abort_if_unanswered)
+    with connections["default"].cursor() as cursor:
+        cursor.execute(SLOW_COMMIT)
+
+    def commit() -> None:
+        with session.transaction():
+            session.run("INSERT INTO jobqueue_queue (name) VALUES ('slow')")
+            session.run("SELECT set_config('statement_timeout', '0', true)")
+            watch.start()
+
+    try:
+        with pytest.raises(OperationalError, match="no answer from the database"):
+            commit()
+        assert session.away
+        assert value(session, "SELECT 1") == 1
+    finally:
+        watch.cancel()
+        session.close()
+        with connections["default"].cursor() as cursor:
+            cursor.execute("DROP FUNCTION probe_slow_commit CASCADE")
+
+
+def test_a_transaction_that_cannot_begin_says_that_the_database_is_away(session: Session, watcher: Watcher) -> None:
+    assert value(session, "SELECT 1") == 1
+    end_backend(session, watcher)
+
+    with pytest.raises(DatabaseError), session.transaction():
+        pytest.fail("nothing began")
+
+    assert session.away
+    assert (value(session, "SELECT 1"), session.connects, session.away) == (1, 2, False)
 
 
 def test_djangos_orm_works_on_a_connection_that_is_lent(session: Session) -> None:
