@@ -13,7 +13,7 @@ BATCH = 1_000
 
 
 class Promote:
-    """Promotes; `next_in` then tells how long until the next scheduled job is due."""
+    """Promotes; `next_in` then tells how long until the next scheduled job is due, None where that is of no use."""
 
     name = "promote"
     more = False
@@ -39,4 +39,6 @@ class Promote:
             self._run(sql.WAKE_QUEUES, {"channel": CHANNEL, "queues": sorted(self.queues)})
         self.more = len(rows) == BATCH or self._culprits.more
         self.next_in = None if self.more else moving.seconds_to_next_due(self._run)
+        if not rows and self.next_in is not None and self.next_in <= 0:
+            self.next_in = None  # somebody has it locked, or it is stepped over: to ask at once again would never end
         return {"promoted": len(rows)}

@@ -2,6 +2,7 @@
 
 import logging
 import threading
+import time
 from datetime import timedelta
 from typing import Any
 
@@ -9,6 +10,9 @@ import pytest
 from django.db import OperationalError
 
 from jobqueue.maintenance.loop import LEAST_REST_SECONDS, TOGETHER_SECONDS, Maintenance
+from jobqueue.states import Status
+from tests.connections import SecondConnection
+from tests.factories import JobFactory, ago
 
 pytestmark = pytest.mark.django_db
 
@@ -174,6 +178,25 @@ def test_who_asks_while_scheduled_jobs_are_looked_at_gets_another_look(maintenan
     maintenance.end()
 
     assert (ended, looks) == (True, ["look", "look"])
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_due_job_that_somebody_has_locked_is_not_asked_for_all_the_time(
+    maintenance: Maintenance, second_connection: SecondConnection
+) -> None:
+    """It stayed the next one that is due: three statements each three milliseconds, for as long as the lock lasted."""
+    job = JobFactory.create(status=Status.SCHEDULED, run_after=ago(5))
+    second_connection.lock(job)
+
+    maintenance._run_service(maintenance.promote)
+    rests = maintenance._due["promote"] - time.monotonic()
+    second_connection.rollback()
+    maintenance._run_service(maintenance.promote)
+    maintenance.session.close()
+
+    assert rests > maintenance.promote.interval_seconds / 2
+    job.refresh_from_db()
+    assert job.status == Status.PENDING
 
 
 def test_what_is_due_but_rests_does_not_keep_the_thread_awake(
