@@ -32,7 +32,7 @@ LOOK_SECONDS = 0.2  # how often a start looks whether it is still wanted
 class ZygoteFailed(JobQueueError):
     """The process that imports the handlers ended: its own error is above, on standard error.
 
-    `killed` says that it was ended by a signal, from outside, which another one need not be.
+    `killed` says that it was ended or refused from outside (a signal, no process left), which another one need not be.
     """
 
     def __init__(self, message: str, *, killed: bool) -> None:
@@ -101,13 +101,19 @@ class Launcher:
             "PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path),
         }
         # The zygote's file descriptor is inherited by number; everything else is closed on exec.
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "jobqueue.children.zygote"],
-            env=environment,
-            pass_fds=[theirs.fileno()],
-            stdin=subprocess.DEVNULL,
-        )
-        theirs.close()
+        try:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "jobqueue.children.zygote"],
+                env=environment,
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+            )
+        except OSError as error:
+            mine.close()
+            msg = f"the process that imports the handlers could not be started: {error}"
+            raise ZygoteFailed(msg, killed=True) from None
+        finally:
+            theirs.close()
         data, fds = _first_word(mine, stopped)
         if not data:
             mine.close()

@@ -92,7 +92,11 @@ class Zygote:
         *ends, memory = fds
         sockets = tuple(socket.socket(fileno=fd) for fd in ends)
         zygote = os.getpid()
-        pid = os.fork()
+        try:
+            pid = os.fork()
+        except OSError as error:  # no process or memory left: a slot less for a while, and nothing else
+            pid = -1
+            self._tell({"event": "exited", "key": key, "code": 0, "ours": True, "unborn": str(error)})
         if pid == 0:
             signal.set_wakeup_fd(-1)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
@@ -112,8 +116,9 @@ class Zygote:
         for sock in sockets:
             sock.close()
         os.close(memory)
-        self._pids[key], self._keys[pid] = pid, key
-        self._tell({"event": "forked", "key": key, "pid": pid})
+        if pid > 0:
+            self._pids[key], self._keys[pid] = pid, key
+            self._tell({"event": "forked", "key": key, "pid": pid})
 
     def _reap(self) -> None:
         with contextlib.suppress(ChildProcessError):

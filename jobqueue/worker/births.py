@@ -10,6 +10,7 @@ import time
 from typing import TYPE_CHECKING
 
 from jobqueue.children.launcher import ZygoteFailed
+from jobqueue.logs import Quietly
 
 from .pool import Child
 
@@ -28,6 +29,7 @@ class Births:
     def __init__(self, supervisor: Supervisor) -> None:
         self._worker = supervisor
         self._not_before = 0.0
+        self._quietly = Quietly(logger)
 
     def next_at(self, now: float) -> float | None:
         """Return when fill() should be called again, where it had to wait."""
@@ -58,6 +60,8 @@ class Births:
                 for held in child.mark_started():
                     worker.stops.began(held, now)
             else:
+                if "unborn" in event:
+                    self._quietly.warning("a child could not be forked, its slot waits: %s", event["unborn"])
                 self._bury(child, event["code"], now, ours=event["ours"])
 
     def let_children_end(self, within: float) -> None:
@@ -83,7 +87,8 @@ class Births:
         worker = self._worker
         worker.reports.read(child, now)  # a result that came whole counts, however its sender ended
         worker.selector.unregister(child.channels.results)
-        if child.served == 0 and now - child.ready_at < STILLBORN_SECONDS and not child.retiring:
+        stillborn = child.pid is None or (child.served == 0 and now - child.ready_at < STILLBORN_SECONDS)
+        if stillborn and not child.retiring:
             self._not_before = now + STILLBORN_PAUSE_SECONDS  # one that dies at birth must not be forked in a loop
         worker.reports.died(child, code, ours=ours)
 
@@ -113,7 +118,8 @@ class Births:
                 return worker.launcher.start(stopped=lambda: worker.shutdown.asked)
             except ZygoteFailed as error:
                 if error.killed and tries_left:
-                    logger.error("another zygote was killed before it was ready: starting one more")
+                    logger.error("another zygote was killed before it was ready, starting one more: %s", error)
+                    time.sleep(STILLBORN_PAUSE_SECONDS)  # what the machine is short of does not come back at once
                     continue
                 logger.error("no zygote, the worker stops: %s", error)
         worker.shutdown.fail()

@@ -9,6 +9,7 @@ from jobqueue import Backoff, Dead, Discard, Limits, Retry, Snooze, job
 
 from . import coroutines, databases, endings, measuring, records, resources, spending, stopping
 from .receivers import connect_receivers
+from .resources import refuse_forks
 
 MODULES = (
     coroutines,
@@ -119,6 +120,9 @@ if "PROBE_EXTRA" in os.environ:  # a release that knows one more type than the l
         """Be known to the newer release only."""
         return "found again"
 
+
+if "PROBE_FORKS_REFUSED" in os.environ:
+    refuse_forks(*map(int, os.environ["PROBE_FORKS_REFUSED"].split(",")))
 
 if "PROBE_BROKEN" in os.environ:
     raise RuntimeError("probe is broken")

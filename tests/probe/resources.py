@@ -1,6 +1,8 @@
 """Handlers that take memory, start programs, and leave things behind."""
 
 import ctypes
+import errno
+import itertools
 import mmap
 import os
 import queue
@@ -18,6 +20,18 @@ from .effects import record
 
 _leaked: list[bytearray] = []
 SLEEPER = ["sleep", "300"]
+
+
+def refuse_forks(after: int, times: int) -> None:
+    """Have this process, the zygote, fork so often, and then be refused so often, as at a container's limit."""
+    fork, numbers = os.fork, itertools.count()
+
+    def limited() -> int:
+        if after <= next(numbers) < after + times:
+            raise OSError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+        return fork()
+
+    os.fork = limited
 
 
 @job("probe.alloc", limits=Limits(memory_bytes=150 * MB, duration=20))

@@ -17,7 +17,8 @@ from jobqueue.models import Job, Queue
 from tests.connections import Watcher
 
 SLOW_COMMIT = """
-CREATE FUNCTION probe_slow_commit() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(5); RETURN NULL; END $$;
+CREATE FUNCTION probe_slow_commit() RETURNS trigger LANGUAGE plpgsql
+    AS $$ BEGIN PERFORM pg_sleep(5); RETURN NULL; END $$;
 CREATE CONSTRAINT TRIGGER probe_slow_commit AFTER INSERT ON jobqueue_queue DEFERRABLE INITIALLY DEFERRED
    FOR EACH ROW WHEN (NEW.name = 'slow') EXECUTE FUNCTION probe_slow_commit()
 """
@@ -284,7 +285,7 @@ def test_where_a_pooler_drops_the_isolation_each_transaction_says_it(session: Se
 
 
 def test_a_commit_whose_answer_is_overdue_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody watched over BEGIN and COMMIT: a network that went silent there held maintenance for a quarter of an hour."""
+    """Nobody watched over BEGIN and COMMIT: a silent network held maintenance for a quarter of an hour."""
     monkeypatch.setattr(sessions, "ANSWER_MARGIN", timedelta(0))
     session = Session("default", "jobqueue test", timeout=timedelta(milliseconds=300))
     watch = threading.Timer(0.6, session.abort_if_unanswered)
