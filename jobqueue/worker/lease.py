@@ -21,7 +21,7 @@ from jobqueue.logs import Quietly
 from jobqueue.managers import Renewal, leasing
 from jobqueue.managers.sessions import Session
 
-from .holding import HeldJobs, boottime
+from .holding import Held, HeldJobs, boottime
 from .orders import Mailbox
 from .pricing import open_costs
 from .registration import beat_interval
@@ -45,7 +45,7 @@ class Heartbeat(threading.Thread):
         lease: timedelta,
         beat: Callable[[Session], None],
         leave: Callable[[Session], None],
-        heard: Callable[[list[Renewal]], None],
+        heard: Callable[[list[tuple[Held, Renewal]]], None],
         mailbox: Mailbox,
     ) -> None:
         super().__init__(name="jobqueue-lease", daemon=True)
@@ -137,10 +137,10 @@ class Heartbeat(threading.Thread):
 
     def _look_for_cancels(self) -> None:
         """Ask for cancel requests: where no hint of them comes, they wait for no renewal."""
-        held = [item.job.id for item in self._held.all() if not item.ended]
-        asked = leasing.cancel_requests(self.session.run, ids=held) if held else []
+        held = {item.job.id: item for item in self._held.all() if not item.ended}
+        asked = leasing.cancel_requests(self.session.run, ids=list(held)) if held else []
         if asked:
-            news = [Renewal(job_id, "locked", True) for job_id in asked]
+            news = [(held[job_id], Renewal(job_id, "locked", True)) for job_id in asked]
             self._inbox.put(lambda: self._heard(news))
 
     def _renew(self) -> None:
@@ -155,12 +155,12 @@ class Heartbeat(threading.Thread):
             lease=self._lease,
         )
         verdicts = {renewal.id: renewal for renewal in renewals}
-        for item in held:
-            renewal = verdicts.get(item.job.id)
-            if renewal is not None and renewal.verdict == "renewed":
+        answers = [(item, verdicts[item.job.id]) for item in held if item.job.id in verdicts]
+        for item, renewal in answers:
+            if renewal.verdict == "renewed":
                 item.lease_end = sent + self._lease.total_seconds()
-            elif renewal is not None and renewal.verdict == "locked":
+            elif renewal.verdict == "locked":
                 self._renew_at = time.monotonic() + TICK_SECONDS  # not extended: try again soon
-        news = [renewal for renewal in renewals if renewal.verdict == "lost" or renewal.cancel]
+        news = [(item, renewal) for item, renewal in answers if renewal.verdict == "lost" or renewal.cancel]
         if news:
             self._inbox.put(lambda: self._heard(news))

@@ -107,7 +107,8 @@ class Stops:
         """Stop a job that somebody asked to cancel. Returns False when it never began: it can be settled at once."""
         self._take_back(held)
         self.ask(held, CANCEL)
-        return held.started is not None
+        # What is still its child's has begun, though the report of the job before it has not been read yet.
+        return held.started is not None or held.child is not None
 
     def _take_back(self, held: Held) -> None:
         """Take a job out of its child's inbox, if it is still there: it would be begun later."""

@@ -38,13 +38,12 @@ class Verdicts:
         if self._supervisor.options.drain:
             self._supervisor.dispatch.look_again()
 
-    def heard(self, renewals: list[Renewal]) -> None:
-        """Take what a renewal said: leases lost, cancels requested."""
+    def heard(self, answers: list[tuple[Held, Renewal]]) -> None:
+        """Take what a renewal said of the runs it asked for: leases lost, cancels requested."""
         worker = self._supervisor
-        by_id = {item.job.id: item for item in worker.held.all()}
-        for renewal in renewals:
-            held = by_id.get(renewal.id)
-            if held is None or held.ended:
+        for held, renewal in answers:
+            # Settled meanwhile, and perhaps claimed again: what was said is not of that later run.
+            if held.ended or worker.held.get(*held.fence) is not held:
                 continue
             if renewal.verdict == "lost":
                 worker.stops.lose(held)
