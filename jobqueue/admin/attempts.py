@@ -28,6 +28,7 @@ class AttemptAdmin(ReadOnlyAdmin):
 
     list_display = ("id", "of_job", "number", "outcome", "error_class", "worker_id", "finished")
     list_filter = ("outcome",)
+    lookups = frozenset({"outcome__exact", "job__id__exact", "id__lt"})
     fields = (
         *("of_job", "number", "lease_epoch", "outcome", "ended_how", "exit_code", "worker_id", "claimed", "started"),
         *("finished", "amount", "cpu_seconds", "peak_memory", "error_class", "fingerprint", "error", "trace"),

@@ -53,6 +53,7 @@ class ActionAdmin(ReadOnlyAdmin):
     change_form_template = "admin/jobqueue/change_form.html"
     list_display = ("time", "who", "done", "of_what", "change", "why")
     list_filter = (AuditFilter,)
+    lookups = frozenset({*NAMES, "at__lte"})
     fields = ("time", "actor", "done", "verdict", "reason", "subject_link", "address", "jobs", "targets", "changed")
     readonly_fields = fields
     time = instant_of("at", _("time"))

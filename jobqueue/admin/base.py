@@ -38,6 +38,9 @@ class ReadOnlyAdmin(RowAdmin):
     view_permission = "jobqueue.view_job"
     #: What a list has so many of, where the name of the page is no plural.
     counted_as: Any = ""
+    #: What an address may narrow the list by, search and pages apart: any other lookup could read all rows, or find out
+    #: letter by letter what is hidden.
+    lookups: frozenset[str] = frozenset()
 
     paginator = CappedPaginator
     show_full_result_count = False
@@ -67,6 +70,10 @@ class ReadOnlyAdmin(RowAdmin):
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[KeyedChangeList]:
         """Return the list that knows how to go on behind its last page."""
         return KeyedChangeList
+
+    def lookup_allowed(self, lookup: str, value: Any, request: HttpRequest | None = None) -> bool:
+        """Allow what the pages themselves link to."""
+        return lookup in self.lookups
 
     class Media:
         """What the stock style sheets lack."""

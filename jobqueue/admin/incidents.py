@@ -66,6 +66,7 @@ class IncidentAdmin(ReadOnlyAdmin):
     list_display = ("standing", "rule", "subject", "last_value", "since", "lasted", "text")
     list_display_links = ("standing", "rule")
     list_filter = ("state", RuleFilter)
+    lookups = frozenset({"state__exact", "rule", "broken_since__lte"})
     fields = ("standing", "rule_link", "subject", "told_text", "last_value", "worst_value", "level", "lasted")
     readonly_fields = fields
     ordering = ("-broken_since",)
