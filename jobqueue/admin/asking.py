@@ -19,6 +19,8 @@ LONGEST_SPREAD_SECONDS: Final = 7 * 86_400
 LARGEST_NUMBER: Final = 2**31 - 1
 #: What a set has that nobody could count.
 MANY: Final = 1_000_000
+#: What puts jobs back, over some time.
+SPREAD: Final = frozenset({"retry", "edit_field"})
 
 
 class ActForm(forms.Form):
@@ -92,7 +94,7 @@ class ActForm(forms.Form):
         """Return the run of the action on the set that was counted."""
         said = self.cleaned_data
         seconds = said.get("spread_seconds")
-        if verb == "retry" and seconds is None:
+        if verb in SPREAD and seconds is None:
             # By the number of the whole set, not of each step: all steps together have this much time.
             seconds = default_seconds(said.get("most") or (MANY if said["jobs"] is None else said["jobs"]))
         return Run(

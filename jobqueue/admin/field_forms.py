@@ -12,7 +12,7 @@ from jobqueue.operations.field_edits import VALUE_CHARACTERS
 from jobqueue.redaction import is_secret
 
 from . import masking
-from .asking import ActForm, default_seconds
+from .asking import ActForm
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AnonymousUser, User
@@ -110,7 +110,5 @@ class EditFieldForm(ActForm):
     def run(self, verb: str, user: User | AnonymousUser) -> Run:
         """Return the run of the edit on the set that was counted."""
         run, cleaned = super().run(verb, user), self.cleaned_data
-        if run.spread_seconds is None:
-            run.spread_seconds = default_seconds(run.of or 0)
         run.more = {"edit": cleaned["edit"].to_json(), "retry": cleaned["then"] == "retry"}
         return run

@@ -1,10 +1,10 @@
 """An action on a whole set, in steps that the page drives: no request works for longer than about a second.
 
-The set is what the page that asked had counted: jobs up to its newest id that had not ended after its moment. A job
-that is retried and dies again meanwhile is so not met a second time, neither is one that dies for the first time. Each
-step works through the set from the id where the last one ended; what has been done and what is left stands, signed, in
-the page. Nothing of it is kept on the server, and a step that is sent twice finds its jobs changed. Each batch has its
-audit row whatever becomes of the page.
+The set is what the page that asked had counted: jobs up to its newest id that had not ended after its moment, and of
+an edit those that nobody has changed since. A job that is retried and dies again meanwhile is so not met a second time,
+neither is one that dies for the first time. Each step works through the set from the id where the last one ended; what
+has been done and what is left stands, signed, in the page. Nothing of it is kept on the server, and a step that is sent
+twice finds its jobs changed. Each batch has its audit row whatever becomes of the page.
 """
 
 from __future__ import annotations
@@ -111,7 +111,10 @@ class Run:
         """Return the next ids, and whether there may be more behind them."""
         take = CHUNK if self.most is None else min(CHUNK, self.most - self.seen)
         # The primary knows what the last step has changed; a replica may not.
-        rows = within(rows.using(Job.objects.write_db), self.newest, datetime.fromisoformat(self.moment))
+        moment = datetime.fromisoformat(self.moment)
+        rows = within(rows.using(Job.objects.write_db), self.newest, moment)
+        if "edit" in self.more:  # who is only edited stays in the set: a step sent again would edit it again
+            rows = rows.filter(updated_at__lte=moment)
         ids = (
             list(rows.filter(pk__gt=self.after).order_by("pk").values_list("pk", flat=True)[:take]) if take > 0 else []
         )

@@ -46,6 +46,8 @@ def span(value: timedelta | float | None) -> str:
     seconds = value.total_seconds() if isinstance(value, timedelta) else value
     if abs(seconds) < 60:
         return _("%(seconds)s s") % {"seconds": f"{seconds:.2f}".rstrip("0").rstrip(".")}
+    if seconds < 0:  # a clock that is behind
+        return f"-{span(-seconds)}"
     minutes, rest = divmod(round(seconds), 60)
     if minutes < 60:
         return _("%(minutes)d min %(seconds)d s") % {"minutes": minutes, "seconds": rest}

@@ -103,6 +103,28 @@ def test_a_field_is_edited_for_a_group_after_a_look_at_what_it_does(editor: Clie
     assert (action.action, action.reason, action.subject) == ("edit_field", "moved", "group:f1/probe.ok")
 
 
+def test_an_edit_that_is_sent_twice_is_done_once(editor: Client) -> None:
+    """Only saved, the jobs stay dead letters of the set, and a reload of the report moved them on and on."""
+    dead(3)
+    edit = {"kind": "replace", "path": "path", "find": "/old", "by": "/old/new", "then": "save"}
+    confirmed = fields_of(look(editor, **edit)) | {"confirmed": "1"}
+
+    for _reload in range(2):
+        post(editor, confirmed)
+
+    assert {job.payload["path"] for job in Job.objects.all()} == {"/old/new/a.pdf"}
+    assert sum(len(action.job_ids) for action in Action.objects.all()) == 3
+
+
+def test_a_set_too_large_to_count_is_put_back_over_some_time(editor: Client) -> None:
+    jobs = dead(3)
+    shown = fields_of(look(editor, kind="remove", path="pages")) | {"jobs": "", "spread_seconds": ""}
+
+    post(editor, shown | {"confirmed": "1"})
+
+    assert statuses(jobs) == {Status.SCHEDULED}
+
+
 @pytest.mark.parametrize(
     ("said", "after"),
     [

@@ -212,7 +212,7 @@ def test_no_list_tells_by_its_address_what_its_columns_hide(admin_client: Client
     """Whether rows came told each letter of a masked text: of an attempt's traceback, of a payload in the audit."""
     url = reverse(f"admin:jobqueue_{name}_changelist")
     model = apps.get_model("jobqueue", name)
-    linked = getattr(site.get_model_admin(model), "lookups", frozenset())
+    linked: frozenset[str] = getattr(site.get_model_admin(model), "lookups", frozenset())
     plain = admin_client.get(url)
 
     fields, words = model._meta.concrete_fields, ("startswith", "contains", "isnull", "gt", "a__startswith")

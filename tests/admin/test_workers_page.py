@@ -76,6 +76,25 @@ def test_a_worker_is_shown_with_its_figures_and_what_it_runs(manager: Client) ->
 
 
 @pytest.mark.parametrize(
+    ("seconds", "shown"),
+    [(75.0, "clock ahead by 1 min 15 s"), (-75.0, "clock ahead by -1 min 15 s"), (-7_200.0, "ahead by -2 h 0 min")],
+)
+def test_how_far_a_clock_is_off_is_told_either_way(manager: Client, seconds: float, shown: str) -> None:
+    WorkerFactory.create(worker_id=ID, clock_skew_seconds=seconds)
+
+    assert shown in text_of(manager, WORKERS)
+
+
+def test_what_a_worker_has_not_told_yet_is_not_called_right(manager: Client) -> None:
+    WorkerFactory.create(worker_id=ID, clock_skew_seconds=None, listening=None)
+
+    listed = text_of(manager, WORKERS)
+
+    assert "clock right" not in listed
+    assert "hears hints" not in listed
+
+
+@pytest.mark.parametrize(
     ("fields", "state"),
     [
         ({"heartbeat_at": ago(800)}, "silent"),
