@@ -6,6 +6,7 @@ import pytest
 
 from jobqueue.management.durations import duration
 from jobqueue.models import Action, Job
+from jobqueue.models.expressions import StatementTimestamp
 from jobqueue.states import Status
 from tests.factories import JobFactory, ago
 
@@ -58,6 +59,23 @@ def test_the_counts_come_first_and_nothing_changes_without_a_yes(run: Run, answe
     ]
     assert asked == ["Put 4 dead letters back? [y/N] "]
     assert put_back() == set()
+
+
+@pytest.mark.parametrize("option", ["--type=probe.ok", "--older-than=1h", "--newer-than=3h"])
+def test_what_dies_while_the_question_stands_is_not_put_back(
+    run: Run, option: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jobs = dead(3, finished_at=ago(7_200))
+
+    def yes(_prompt: str) -> str:
+        late = [job.pk for job in dead(2)]
+        Job.objects.filter(pk__in=late).update(finished_at=StatementTimestamp())
+        return "y"
+
+    monkeypatch.setattr("builtins.input", yes)
+
+    assert run("jobqueue_redrive", option).out.splitlines()[-1] == "3 put back, 0 refused."
+    assert put_back() == {job.pk for job in jobs}
 
 
 def test_a_yes_puts_them_back_and_is_audited(run: Run, answer: Callable[[str], list[str]]) -> None:

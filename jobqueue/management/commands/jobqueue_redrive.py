@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from django.core.management.base import CommandError, CommandParser
-from django.db.models import Count
+from django.db.models import Count, Q
 
 from jobqueue import operations
 from jobqueue.management.database import DatabaseCommand, one_line_errors
 from jobqueue.management.durations import duration
 from jobqueue.management.logins import login
 from jobqueue.managers import JobManager
-from jobqueue.models.expressions import StatementTimestamp
 from jobqueue.states import Status
 
 if TYPE_CHECKING:
@@ -74,16 +73,18 @@ class Command(DatabaseCommand):
                 "say which dead letters: --id, --type, --queue, --fingerprint, --older-than, --newer-than, or --all",
                 returncode=2,
             )
-        rows: QuerySet[Job] = manager.filter(status=Status.DEAD)
+        # Counted, asked about and put back is what is dead by now: others may die while the question stands.
+        now: datetime = manager.run_sql("SELECT statement_timestamp()", {})[0][0]
+        rows: QuerySet[Job] = manager.filter(Q(finished_at__isnull=True) | Q(finished_at__lte=now), status=Status.DEAD)
         if options["id"]:
             rows = rows.filter(pk__in=options["id"])
         for name, column in (("type", "job_type"), ("queue", "queue"), ("fingerprint", "fingerprint")):
             if options[name]:
                 rows = rows.filter(**{f"{column}__in": options[name]})
         if options["older_than"] is not None:
-            rows = rows.filter(finished_at__lt=StatementTimestamp() - options["older_than"])
+            rows = rows.filter(finished_at__lt=now - options["older_than"])
         if options["newer_than"] is not None:
-            rows = rows.filter(finished_at__gt=StatementTimestamp() - options["newer_than"])
+            rows = rows.filter(finished_at__gt=now - options["newer_than"])
         return rows
 
     def _print_counts(self, rows: QuerySet[Job]) -> int:
