@@ -83,6 +83,7 @@ class Zygote:
                 doomed = descendants_of(pid)  # listed before: orphans change their parent
                 kill_group(pid)
                 kill(doomed)
+                self._tell({"event": "killed", "key": key})  # it may die a while later: the kernel has much to free
             else:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, command["signal"])

@@ -59,6 +59,8 @@ class Births:
                 child.pid, child.ready_at = event["pid"], now
                 for held in child.mark_started():
                     worker.stops.began(held, now)
+            elif event["event"] == "killed":
+                child.obeyed = True
             else:
                 if "unborn" in event:
                     self._quietly.warning("a child could not be forked, its slot waits: %s", event["unborn"])

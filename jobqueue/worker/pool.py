@@ -34,6 +34,7 @@ class Child:
     closed: bool = False
     size: tuple[float, int] = (0.0, 0)  # its resident memory, and when that was looked at: for the price list only
     killed_at: float | None = None  # monotonic: when the zygote was told to kill it
+    obeyed: bool = False  # the zygote has killed it; the kernel may take its time
     heaped_at: float | None = None  # monotonic: since when more work waits in its inbox than should
     alone: Held | None = None
     awaiting: int = 0  # of the queue: have ended and wait for their verdict, or are being told of

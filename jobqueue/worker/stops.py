@@ -23,7 +23,7 @@ logger = logging.getLogger("jobqueue.worker")
 
 LEASE_CHECK_SECONDS = 0.25
 LAST_MOMENT_SECONDS = 0.1
-OBEY_SECONDS = 2.0
+OBEY_SECONDS, LINGERING_SECONDS = 2.0, 10.0
 LIMITED_SAMPLE_SECONDS, SAMPLE_SECONDS = 0.05, 1.0
 
 
@@ -146,10 +146,18 @@ class Stops:
         self._pool.launcher.kill(child.key)
 
     def _check_killed(self, child: Child, now: float) -> None:
-        """Kill the zygote when it does not obey: nobody else would stop what must not run on."""
-        if child.killed_at is not None and now - child.killed_at > OBEY_SECONDS:
+        """Kill the zygote when it does not obey: nobody else would stop what must not run on.
+
+        One that has obeyed can do no more, nor could its end: a child that the kernel does not let go (a file server
+        that does not answer, many gigabytes to free) runs no code any more, and its slot is given to another.
+        """
+        since = 0.0 if child.killed_at is None else now - child.killed_at
+        if not child.obeyed and since > OBEY_SECONDS:
             child.killed_at = None
             self._pool.launcher.kill_zygote()
+        elif child.obeyed and since > LINGERING_SECONDS and not child.retiring:
+            logger.error("child killed %.0f s ago is not gone, its slot goes to another pid=%s", since, child.pid)
+            self.put_back(self._pool.common.retire(child))
 
     def _check_leases(self) -> None:
         latest = boottime() + self._settings.lease_margin.total_seconds()

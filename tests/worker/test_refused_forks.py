@@ -55,6 +55,7 @@ def test_what_runs_in_other_children_goes_on(
 def test_a_zygote_that_cannot_be_started_is_worth_another_try(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The error of the system ended the supervisor, with what had ended and was not settled yet."""
     monkeypatch.setattr("jobqueue.children.launcher.sys.executable", str(tmp_path / "python"))
+    monkeypatch.setattr("jobqueue.children.launcher.adopt_orphans", lambda: None)  # this process is no supervisor
 
     with pytest.raises(ZygoteFailed, match=r"could not be started: .*No such file") as failed:
         Launcher("w1").start()
