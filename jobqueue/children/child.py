@@ -129,12 +129,12 @@ class Child:
 
         for number in range(self._slots):
             threading.Thread(target=slot, name=f"jobqueue-slot-{number}", daemon=True).start()
-        while True:
-            free.acquire()  # a job leaves the inbox only when a slot is free: until then it can be taken back
-            item = receive_message(self._inbox, buffer=self._buffer)
-            if item is None:
-                return
+        free.acquire()  # a job leaves the inbox only when a slot is free: until then it can be taken back
+        while (item := receive_message(self._inbox, buffer=self._buffer)) is not None:
             jobs.put(item)
+            free.acquire()
+        for _ in range(self._slots - 1):  # the process ends with this thread, and would cut off what the others run
+            free.acquire()
 
     def _run(self, item: Work | Notice) -> None:
         if isinstance(item, Notice):

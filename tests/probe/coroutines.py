@@ -1,6 +1,7 @@
 """Handlers that are coroutines."""
 
 import asyncio
+import os
 import sys
 import time
 from typing import Any
@@ -30,6 +31,16 @@ async def async_mark(context: Any, *, seconds: float = 0) -> str:
         raise
     await asyncio.to_thread(record, context, "end")
     return "awaited"
+
+
+@job("probe.async_wait_at")
+async def async_wait_at(context: Any, *, gate: str) -> None:
+    """Wait, without blocking, until a byte comes through a named pipe."""
+    pipe = os.open(gate, os.O_RDWR)
+    await asyncio.to_thread(record, context, "start")
+    await asyncio.to_thread(os.read, pipe, 1)
+    os.close(pipe)
+    await asyncio.to_thread(record, context, "end")
 
 
 @job("probe.async_orm")

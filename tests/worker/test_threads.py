@@ -1,6 +1,11 @@
 """Several slots in one child: what hurts one costs the neighbours an interruption, never an attempt."""
 
-from jobqueue.models import Attempt, Job
+import os
+from pathlib import Path
+
+import pytest
+
+from jobqueue.models import Attempt
 from jobqueue.outcomes import Outcome
 from jobqueue.states import Status
 
@@ -81,16 +86,26 @@ def test_a_stopped_thread_takes_its_slot_to_no_grave(launch: Launch, enqueue: En
     assert max(start for start, _ in times) < min(end for _, end in times), "all four at once"
 
 
+@pytest.mark.parametrize("name", ["wait_at", "async_wait_at"])
 def test_a_child_with_threads_retires_when_its_time_has_come(
-    launch: Launch, enqueue: Enqueue, wait_for: WaitFor
+    name: str, launch: Launch, enqueue: Enqueue, wait_for: WaitFor, effects: Effects, tmp_path: Path
 ) -> None:
-    """C161: what still runs there ends in peace."""
-    worker = launch("--processes", "1", "--threads", "2", CHILD_MAX_JOBS=3)
+    """C161: what still runs there ends in peace, however long that takes, and once."""
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)
+    worker = launch("--processes", "1", "--threads", "3", CHILD_MAX_JOBS=3)
     first = worker.children[0]
-    long = enqueue("sleep", seconds=1.5)
+    longs = [enqueue(name, gate=str(gate), _max_attempts=1) for _ in range(2)]
+    effects.wait("start", times=2)
     short = finished([enqueue("ok") for _ in range(10)])
-
     assert {job.status for job in short} == {Status.DONE}
-    assert wait_for(long).interruptions == 0
+
+    until(lambda: len(worker.children) > 1, what="its successor")
+    gate.write_bytes(b"12")
+
+    for long in longs:
+        done = wait_for(long)
+        assert (done.attempts, done.interruptions, done.lease_epoch) == (1, 0, 1)
+    assert {row.pid for row in effects.all("start")} == {first}
+    assert effects.count("start") == 2
     until(lambda: not processes.is_alive(first), what="the first child's end")
-    assert Job.objects.filter(status=Status.DONE).count() == 11
