@@ -16,6 +16,7 @@ from jobqueue.children.protocol import Notice, Reader, Report, Work, send_job, s
 from .holding import Held
 
 READ_BYTES = 1 << 18
+LOOK_INTO_SECONDS = 10.0  # the kernel walks all pages for it: 20 ms a GB
 
 
 @dataclass(slots=True, eq=False)
@@ -30,6 +31,9 @@ class Child:
     ready_at: float = 0.0
     served: int = 0
     retiring: bool = False
+    too_large: bool = False  # it gets nothing more, and is replaced once it is empty
+    shared_bytes: int = 0  # of its resident memory, when that was last looked into
+    look_into_at: float = 0.0  # monotonic: when to do so again
     dead: bool = False
     closed: bool = False
     size: tuple[float, int] = (0.0, 0)  # its resident memory, and when that was looked at: for the price list only
@@ -55,7 +59,7 @@ class Child:
 
     def accepts(self) -> bool:
         """Tell whether it may be given more."""
-        return not (self.retiring or self.dead or self.alone is not None)
+        return not (self.retiring or self.dead or self.too_large or self.alone is not None)
 
     def mark_started(self) -> list[Held]:
         """Note the start of jobs whose turn has come; returns those that just began."""
@@ -142,6 +146,15 @@ class Child:
             self.closed = True
             self.channels.inbox.close()
 
+    def outgrows(self, limit_bytes: int, *, resident: int, now: float) -> bool:
+        """Tell whether more of its resident bytes than these are shared with no other process."""
+        if self.pid is None or resident <= limit_bytes:
+            return False
+        # What it shares with the zygote, which imported the project, becomes its own page by page as it writes to it.
+        if resident - self.shared_bytes > limit_bytes or now >= self.look_into_at:
+            self.shared_bytes, self.look_into_at = resident - private_bytes(self.pid), now + LOOK_INTO_SECONDS
+        return resident - self.shared_bytes > limit_bytes
+
     def too_fat_for(self, memory_bytes: int) -> bool:
         """Tell whether its idle size leaves a job with this memory limit less than half of it."""
         return self.served > 0 and self.pid is not None and private_bytes(self.pid) > memory_bytes / 2
@@ -168,6 +181,10 @@ class Crew:
     def fill(self) -> list[Child]:
         """Fork what is missing; a child that retires is replaced before it has ended."""
         return [self._pool.fork(self, own=self._own) for _ in range(self.processes - len(self.serving))]
+
+    def due(self, max_jobs: int) -> list[Child]:
+        """Return the children that are to be replaced now: one that is too large not beside what it still runs."""
+        return [child for child in self.serving if (not child.queue if child.too_large else child.served >= max_jobs)]
 
     def retire(self, child: Child) -> list[Held]:
         """Give a child nothing more and let it end; returns what it had not begun."""
@@ -198,6 +215,10 @@ class Pool:
         child = Child(key, crew.threads, self.launcher.fork(key, crew.threads), own)
         self.children[key] = crew.children[key] = child
         return child
+
+    def due(self, max_jobs: int) -> list[Child]:
+        """Return the children that are to be replaced now."""
+        return self.common.due(max_jobs) + self.own.due(max_jobs)
 
     def bury(self, child: Child) -> None:
         """Forget a dead child."""

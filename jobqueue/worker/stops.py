@@ -33,7 +33,6 @@ class Stops:
     def __init__(self, pool: Pool, held: HeldJobs, settings: JobQueueSettings) -> None:
         self._pool, self._held, self._settings = pool, held, settings
         self._leases_at = self._limited_at = self._sizes_at = 0.0
-        self.oversized: list[Child] = []
         self.hears_begin = False  # children tell when a handler begins: the receivers of job_started come before it
         self.put_back: Callable[[Iterable[Held]], None] = lambda _: None
 
@@ -180,8 +179,9 @@ class Stops:
                 size = resident_bytes(child.pid)
                 for held in running:
                     held.peak_memory = max(held.peak_memory or 0, size)
-                if size > self._settings.CHILD_MAX_BYTES and not child.retiring:
-                    self.oversized.append(child)
+                if not child.too_large and child.outgrows(self._settings.CHILD_MAX_BYTES, resident=size, now=now):
+                    child.too_large = True
+                    self.put_back(child.recall())
 
     def _check_limited(self, child: Child, held: Held) -> None:
         limit = held.policy.limits.memory_bytes if held.policy else None

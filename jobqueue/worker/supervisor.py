@@ -268,17 +268,13 @@ class Supervisor:
     def _check(self, now: float) -> None:
         self.stops.check(now)
         self.orders.stacks.check(now)
-        for child in self.stops.oversized:
-            if not child.retiring:
-                self.hands.put_back_retired(child)
-        self.stops.oversized.clear()
         self.reports.send_notices()
         self.own.check(now, stopping=self.shutdown.stopping)
         for child in list(self.pool.children.values()):
             if child.retiring and not child.queue:
                 child.close_inbox()
-            elif child.served >= self.settings.CHILD_MAX_JOBS and not child.retiring:
-                self.hands.put_back_retired(child)
+        for child in self.pool.due(self.settings.CHILD_MAX_JOBS):
+            self.hands.put_back_retired(child)
         if now >= self._watch_at:
             self._watch_at = now + WATCH_SECONDS
             for session in self._sessions():

@@ -19,6 +19,7 @@ from jobqueue import MB, Limits, job
 from .effects import record
 
 _leaked: list[bytearray] = []
+_ballast = bytearray(b"x" * (int(os.environ.get("PROBE_BALLAST_MB", "0")) * MB))  # of the zygote
 SLEEPER = ["sleep", "300"]
 
 

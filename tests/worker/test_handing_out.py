@@ -258,6 +258,21 @@ def test_an_end_of_a_run_whose_claim_the_server_lost_ends_no_other(bench: Bench)
     assert [type(end) for end in bench.ends.ends] == [Done]
 
 
+def test_a_child_that_is_too_large_stays_until_it_is_empty(bench: Bench) -> None:
+    """It gets nothing more, and no other is forked: its successor would take as much again."""
+    large, other = bench.children
+    bench.add(2)
+    bench.hands.hand_out(time.monotonic())
+    large.too_large = True
+    bench.add(3)
+    bench.hands.hand_out(time.monotonic())
+
+    assert (len(large.queue), len(other.queue)) == (1, 4)
+    assert (bench.pool.due(10_000), bench.pool.common.fill()) == ([], [])
+    bench.run_one(large, MEDIUM)
+    assert bench.pool.due(10_000) == [large]
+
+
 def test_large_payloads_are_claimed_as_far_as_they_can_be_handed_out(launch: Launch, transactional_db: None) -> None:
     Job.objects.enqueue_many([("probe.ok", {"text": "x" * 30_000})] * 1000)
 
