@@ -12,7 +12,7 @@ from django.template.response import TemplateResponse
 from django.utils.translation import gettext_lazy as _
 
 from jobqueue.models import DeadLetter, Job
-from jobqueue.ops.dead_groups import REACH, WINDOWS, DeadGroup, DeadGroups, dead_groups
+from jobqueue.ops.dead_groups import REACH, WINDOWS, DeadGroup, dead_groups
 from jobqueue.ops.limited import read_within
 
 from .acting import GROUP_PARAMETERS, VERBS, discard, edit_field, may, retry
@@ -89,11 +89,10 @@ def grouped(rows: QuerySet[Any], params: dict[str, Any]) -> tuple[list[GroupRow]
     found = read_within(rows.db, lambda: dead_groups(rows), LIMIT, by_index=True)
     if found is None:
         return None, True
-    return [_row(group, found, params) for group in found.groups], found.more
+    return [_row(group, params) for group in found.groups], found.more
 
 
-def _row(group: DeadGroup, found: DeadGroups, params: dict[str, Any]) -> GroupRow:
+def _row(group: DeadGroup, params: dict[str, Any]) -> GroupRow:
     kept = {name: value for name, value in params.items() if not name.startswith(GROUP_PARAMETERS)}
-    exact = [*(found.exact(span) for span in WINDOWS.values()), found.exact()]
     query = urlencode(kept | list_query(group.key), doseq=True)
-    return GroupRow(group=group, counts=counts_of(group, exact), query=query)
+    return GroupRow(group=group, counts=counts_of(group), query=query)

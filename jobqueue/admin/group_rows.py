@@ -16,8 +16,6 @@ from .base import job_url
 from .wording import instant, shortened
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from jobqueue.operations import Group
 
 MESSAGE_CHARACTERS: Final = 200
@@ -28,6 +26,7 @@ TRENDS: Final[dict[str, Any]] = {
     "steady": _("steady"),
     "falling": _("falling"),
     "quiet": _("quiet"),
+    "unknown": _("unknown"),
 }
 
 
@@ -56,8 +55,9 @@ class GroupRow:
 
     @property
     def first_died(self) -> str:
-        """Return when the first one died."""
-        return instant(self.group.first_at)
+        """Return when the first one died; a sign before it says that one may have died earlier."""
+        first = instant(self.group.first_at)
+        return first if self.group.exact() or self.group.first_at is None else f"≤ {first}"
 
     @property
     def last_died(self) -> str:
@@ -92,10 +92,10 @@ class GroupRow:
         return job_url(self.group.newest)
 
 
-def counts_of(group: DeadGroup, exact: Sequence[bool]) -> list[str]:
+def counts_of(group: DeadGroup) -> list[str]:
     """Return the counts by window, then of all; one that older dead letters could add to has a sign before it."""
-    numbers = [*(group.within[name] for name in WINDOWS), group.jobs]
-    return [f"{jobs}" if known else f"≥ {jobs}" for jobs, known in zip(numbers, exact, strict=True)]
+    counts = [(group.within[name], group.exact(span)) for name, span in WINDOWS.items()]
+    return [f"{jobs}" if exact else f"≥ {jobs}" for jobs, exact in (*counts, (group.jobs, group.exact()))]
 
 
 def group_url(group: Group) -> str:

@@ -23,7 +23,7 @@ from django.views.decorators.http import require_GET, require_POST
 from jobqueue import operations
 from jobqueue.models import Attempt, GroupNote, Job
 from jobqueue.ops.dead_group import GroupFigures, group_actions, group_figures, worker_versions
-from jobqueue.ops.dead_groups import WINDOWS
+from jobqueue.ops.dead_groups import REACH
 from jobqueue.ops.limited import read_within
 from jobqueue.redaction import mask_text
 from jobqueue.states import Status
@@ -47,8 +47,6 @@ if TYPE_CHECKING:
 LIMIT: Final = timedelta(seconds=2)
 #: Each part of a page besides its figures.
 PART: Final = timedelta(milliseconds=400)
-#: The windows, and all.
-COUNTS: Final = len(WINDOWS) + 1
 SHAPED_BYTES: Final = 65_536
 OPERATIONS: Final = {"hand_over": "hand_over", "note": "note_group", "mute": "mute_group", "unmute": "mute_group"}
 OFFERED: Final = ("retry", "edit_field", "discard")
@@ -113,7 +111,8 @@ class GroupsAdmin(FieldEditingAdmin):
             "group": group,
             "known": read is not None,
             "figures": figures,
-            "row": figures and GroupRow(group=figures.group, counts=counts_of(figures.group, [figures.exact] * COUNTS)),
+            "only_newest": REACH if figures and not figures.group.exact() else 0,
+            "row": figures and GroupRow(group=figures.group, counts=counts_of(figures.group)),
             "note": note,
             "muted_until": note and note.muted_until and instant(note.muted_until),
             "list_query": urlencode(list_query(group)),

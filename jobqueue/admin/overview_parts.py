@@ -13,7 +13,7 @@ from django.utils.translation import gettext_lazy, ngettext
 
 from jobqueue.models import Incident, Job, StuckJob
 from jobqueue.ops.counts import COUNT_CAP
-from jobqueue.ops.dead_groups import WINDOWS, DeadGroup, DeadGroups
+from jobqueue.ops.dead_groups import DeadGroup
 from jobqueue.ops.overview import FIRING, STUCK, Overview
 from jobqueue.ops.queue_figures import QueueFigures
 from jobqueue.ops.worker_figures import WorkerFigures
@@ -106,7 +106,7 @@ def groups(found: Overview, seen: Seen) -> dict[str, Any]:
     muted = len(read.groups) - len(heard) if read else 0
     return {
         "unknown": read is None,
-        "rows": [_group(one, read) for one in heard[:GROUPS]] if read else [],
+        "rows": [_group(one) for one in heard[:GROUPS]],
         "muted": ngettext("%(groups)d group is muted.", "%(groups)d groups are muted.", muted) % {"groups": muted}
         if muted
         else "",
@@ -189,9 +189,8 @@ def _queue(one: QueueFigures, seen: Seen) -> dict[str, Any]:
     }
 
 
-def _group(one: DeadGroup, read: DeadGroups) -> GroupRow:
-    exact = [*(read.exact(length) for length in WINDOWS.values()), read.exact()]
-    counts = counts_of(one, exact)
+def _group(one: DeadGroup) -> GroupRow:
+    counts = counts_of(one)
     return GroupRow(group=one, counts=[*counts[:2], counts[-1]])  # 1 hour, 24 hours, all
 
 

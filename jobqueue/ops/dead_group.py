@@ -33,8 +33,7 @@ ACTIONS: Final = 20
 class GroupFigures:
     """A group with what its page tells beyond the list."""
 
-    group: DeadGroup
-    exact: bool  # all of its dead letters were read
+    group: DeadGroup  # and all that is counted here, is of its newest dead letters where it is not exact()
     hours: tuple[tuple[datetime, int], ...]  # how many died in the 60 minutes before each time, the last one now
     releases: tuple[tuple[str, datetime, int], ...]  # newest first: (release, since when, how many died under it)
 
@@ -60,8 +59,8 @@ def group_figures(rows: QuerySet[Any], group: Group, *, reach: int = REACH) -> G
     if row is None:
         return None
     return GroupFigures(
-        group=make_group(row, rows.db),
-        exact=sum(row["jobs"] for row in counted) < reach,
+        # By their ids: where some were left out, nothing is known of when those died.
+        group=make_group(row, rows.db, whole=sum(row["jobs"] for row in counted) < reach),
         hours=_hours(row),
         releases=tuple(
             (release.version, release.first_seen_at, row[f"release_{place}"]) for place, release in enumerate(releases)

@@ -55,6 +55,11 @@ class DeadGroup:
     message: str = ""  # the sample's, masked; numbers, names and paths are placeholders
     note: GroupNote | None = None  # what people noted of it
     now: datetime | None = None  # when it was read, by the database's clock
+    reached: timedelta | None = None  # older dead letters than this may not have been read; None: all were
+
+    def exact(self, window: timedelta | None = None) -> bool:
+        """Tell whether the count of a window (None: of all, and when the first one died) leaves nothing out."""
+        return _is_exact(self.reached, window)
 
     @property
     def key(self) -> Group:
@@ -68,7 +73,10 @@ class DeadGroup:
 
     @property
     def muted(self) -> bool:
-        """Tell whether it is to be folded away: not beyond its time, nor once twice as many died in a day as then."""
+        """Tell whether it is to be folded away: not beyond its time, nor once twice as many died in a day as then.
+
+        Of those that were read: where these do not reach back a day it may end by its time alone.
+        """
         if self.note is None or self.note.muted_until is None or self.now is None or self.note.muted_until <= self.now:
             return False
         rate = self.note.muted_rate
@@ -82,10 +90,15 @@ class DeadGroup:
 
     @property
     def trend(self) -> str:
-        """Return "new" (none before this hour), "rising", "falling", "steady", or "quiet" (none in 24 hours)."""
+        """Return "new" (none before this hour), "rising", "falling", "steady", or "quiet" (none in 24 hours).
+
+        It is "unknown" where others may have died within the day, and never "new" where others may have before.
+        """
+        if not self.exact(WINDOWS["24h"]):
+            return "unknown"
         if not self.within["24h"]:
             return "quiet"
-        if self.age <= WINDOWS["1h"]:
+        if self.exact() and self.age <= WINDOWS["1h"]:
             return "new"
         if self.pace >= STEEP:
             return "rising"
@@ -102,7 +115,7 @@ class DeadGroups:
 
     def exact(self, window: timedelta | None = None) -> bool:
         """Tell whether the counts of a window (None: of all) leave nothing out."""
-        return self.reached is None or (window is not None and window < self.reached)
+        return _is_exact(self.reached, window)
 
 
 def counted_by_group(newest: QuerySet[Any], **columns: Any) -> list[Any]:
@@ -123,11 +136,12 @@ def dead_groups(rows: QuerySet[Any], *, reach: int = REACH, shown: int = SHOWN) 
     found = sorted(counted, key=lambda row: (-row["jobs"], row["job_type"], row["fingerprint"] or ""))
     ages = [row["now"] - row["first"] for row in found if row["first"] is not None]
     full = sum(row["jobs"] for row in found) >= reach
+    reached = max(ages, default=timedelta(0)) if full else None
     heads, notes = _heads([row["newest"] for row in found[:shown]], rows.db), _notes(found[:shown], rows.db)
     return DeadGroups(
-        groups=tuple(_group(row, heads, notes) for row in found[:shown]),
+        groups=tuple(_group(row, heads, notes, reached) for row in found[:shown]),
         more=full or len(found) > shown,
-        reached=max(ages, default=timedelta(0)) if full else None,
+        reached=reached,
     )
 
 
@@ -142,13 +156,20 @@ def is_one_of(ids: QuerySet[Any]) -> Func:
     )
 
 
-def make_group(row: Mapping[str, Any], using: str) -> DeadGroup:
-    """Return the group of a row that counts it as dead_groups() does, in two statements."""
-    return _group(row, _heads([row["newest"]], using), _notes([row], using))
+def make_group(row: Mapping[str, Any], using: str, *, whole: bool) -> DeadGroup:
+    """Return the group of a row that counts it, or (not `whole`) some of it, as dead_groups() does; two statements."""
+    return _group(row, _heads([row["newest"]], using), _notes([row], using), None if whole else timedelta(0))
+
+
+def _is_exact(reached: timedelta | None, window: timedelta | None) -> bool:
+    return reached is None or (window is not None and window < reached)
 
 
 def _group(
-    row: Mapping[str, Any], heads: dict[int, tuple[str, str]], notes: Mapping[tuple[str, str], GroupNote]
+    row: Mapping[str, Any],
+    heads: dict[int, tuple[str, str]],
+    notes: Mapping[tuple[str, str], GroupNote],
+    reached: timedelta | None,
 ) -> DeadGroup:
     error_class, message = heads.get(row["newest"], ("", ""))
     return DeadGroup(
@@ -164,6 +185,7 @@ def _group(
         message=message,
         note=notes.get((row["fingerprint"] or "", row["job_type"])),
         now=row["now"],
+        reached=reached,
     )
 
 

@@ -110,9 +110,16 @@ def test_the_sample_shows_error_traceback_versions_and_the_shape_of_the_payload(
 
 def test_counts_that_leave_out_older_ones_say_so(operator: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     dead(5)
+    whole = page(operator)
     monkeypatch.setattr("jobqueue.admin.groups.group_figures", partial(group_figures, reach=3))
 
-    assert operator.get(group_url(GROUP)).context["row"].counts == ["≥ 3"] * 4
+    answer = operator.get(group_url(GROUP))
+
+    row = answer.context["row"]
+    assert row.counts == ["≥ 3"] * 4
+    assert (row.trend, row.first_died[:4], row.last_died[:2]) == ("unknown", "≤ 20", "20")
+    assert "chart and tables may lack some" in answer.content.decode()
+    assert "chart and tables may lack some" not in whole
 
 
 def test_a_page_costs_few_queries(client_of: ClientOf) -> None:

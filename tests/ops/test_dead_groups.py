@@ -89,6 +89,32 @@ def test_counts_that_reach_the_bound_say_what_they_leave_out() -> None:
     assert not whole.more
 
 
+def test_a_flood_of_others_makes_no_old_error_new() -> None:
+    """Twenty hours ago the same error killed, too, but the flood of this hour leaves that out of reach."""
+    die(0.2, 0.3, 20, fingerprint="old")
+    die(*[0.1] * 4, fingerprint="flood")
+
+    cut = dead_groups(Job.objects.dead(), reach=6)
+    whole = dead_groups(Job.objects.dead(), reach=8)
+
+    assert [(group.fingerprint, group.jobs, group.trend) for group in cut.groups] == [
+        ("flood", 4, "unknown"),
+        ("old", 2, "unknown"),
+    ]
+    assert [(group.fingerprint, group.trend) for group in whole.groups] == [("flood", "new"), ("old", "rising")]
+
+
+def test_what_may_have_died_before_the_day_is_not_new() -> None:
+    die(0.2, 0.3, fingerprint="old")
+    die(30, 31, fingerprint="other")
+    die(40, fingerprint="old")
+
+    old, other = dead_groups(Job.objects.dead(), reach=4).groups
+
+    assert (old.exact(timedelta(hours=24)), old.exact()) == (True, False)
+    assert (old.trend, other.trend) == ("rising", "quiet")
+
+
 def test_the_largest_groups_are_shown() -> None:
     for number in range(4):
         die(*[1] * (number + 1), fingerprint=f"f{number}")
