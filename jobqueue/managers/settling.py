@@ -17,7 +17,7 @@ from .rows import Done, Ending, Release, Run, cost_lines, total_cost
 
 T = TypeVar("T", Done, Ending, Release)
 
-LOCK_NOT_AVAILABLE = "55P03"
+LOCK_NOT_AVAILABLE, QUERY_CANCELED = "55P03", "57014"
 # What one row may be guilty of: bad data, a constraint, a value too long for an index, a trigger of the project's, a
 # lock. All else is the batch's.
 OF_A_ROW = ("22", "23", "54", "P0", LOCK_NOT_AVAILABLE)
@@ -65,29 +65,42 @@ def settle_split(
     items: Sequence[T],
     *,
     refuse: Callable[[T, Exception], dict[int, int]],
+    into: dict[int, int] | None = None,
 ) -> dict[int, int]:
     """Settle a batch; where the database refuses a row or one stays locked, halve it until the culprit is alone.
 
-    `refuse` gets the single item that cannot be stored and answers for it. Returns the merged {id: status}. Where more
-    lock time-outs come than one or two rows explain, the table itself is locked and the error goes to the caller.
+    `refuse` gets the single item that cannot be stored and answers for it. Returns the merged {id: status}, which
+    `into` takes part by part: it is committed so, and where an error goes to the caller, that is what was done. After
+    more lock time-outs than one or two rows explain, the table may be locked, or many rows: no part is halved any more,
+    and the last time-out goes to the caller.
     """
-    timeouts = 0
+    timeouts, settled = 0, {} if into is None else into
+    given_up: DatabaseError | None = None
 
-    def halve(part: Sequence[T]) -> dict[int, int]:
-        nonlocal timeouts
+    def halve(part: Sequence[T]) -> None:
+        nonlocal timeouts, given_up
         try:
-            return settle(part)
+            settled.update(settle(part))
+            return
         except DatabaseError as error:
-            code = sqlstate(error) or ""
-            timeouts += code == LOCK_NOT_AVAILABLE
-            if not is_of_a_row(error) or timeouts > MOST_TIMEOUTS:
+            if not is_of_a_row(error):
                 raise
+            locked = sqlstate(error) == LOCK_NOT_AVAILABLE
+            timeouts += locked
+            if locked and timeouts > MOST_TIMEOUTS:
+                given_up = error  # of this part alone: the other halves, ten at most, are tried once each
+                return
             if len(part) == 1:
-                return refuse(part[0], error)
+                settled.update(refuse(part[0], error))
+                return
         middle = len(part) // 2
-        return halve(part[:middle]) | halve(part[middle:])
+        halve(part[:middle])
+        halve(part[middle:])
 
-    return halve(items)
+    halve(items)
+    if given_up is not None:
+        raise given_up
+    return settled
 
 
 def accepted_before(run: Run, *, worker_id: str, items: Sequence[tuple[int, int]]) -> dict[int, int]:
@@ -107,6 +120,11 @@ def accepted_before(run: Run, *, worker_id: str, items: Sequence[tuple[int, int]
 def is_of_a_row(error: BaseException) -> bool:
     """Tell whether an error is the fault of one row of the statement, so that the others can be had without it."""
     return isinstance(error, DataError) or (sqlstate(error) or "").startswith(OF_A_ROW)
+
+
+def is_timeout(error: BaseException) -> bool:
+    """Tell whether a statement ended because it, or a lock that it waited for, took too long: the server is there."""
+    return sqlstate(error) in (LOCK_NOT_AVAILABLE, QUERY_CANCELED)
 
 
 def sqlstate(error: BaseException) -> str | None:

@@ -2,17 +2,19 @@
 
 While one batch is being settled the next one gathers. A batch goes out when it is full, when its oldest has waited
 five milliseconds, or at once when nothing else runs. A settle that finds the database away is tried again while the
-lease lasts: the work was done, and must not be done again for a lost write.
+lease lasts: the work was done, and must not be done again for a lost write. What of a batch was settled before an
+error has its verdict, and the rest goes behind what waits.
 """
 
 from __future__ import annotations
 
 import logging
+import random
 import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from django.db import DataError
+from django.db import DatabaseError, DataError
 
 from jobqueue.errors import describe
 from jobqueue.logs import Quietly
@@ -38,10 +40,14 @@ STILL_LOCKED = 0  # no status has this number
 
 
 class Settled(NamedTuple):
-    """What one batch came to: the status of each job that was settled, and the jobs whose rows others have locked."""
+    """What one batch came to: the status of each job that was settled, and the jobs whose rows others have locked.
+
+    `stopped` is the error that ended it before it was through: what has no status may not have been tried.
+    """
 
     statuses: dict[int, int]
     locked: set[int]
+    stopped: Exception | None = None
 
 
 class Settler:
@@ -131,37 +137,50 @@ class Settler:
     # -- on the database thread -----------------------------------------------------------------------------------
 
     def _settle(self, batch: Sequence[tuple[Held, End]]) -> Settled:
+        settled: dict[int, int] = {}
+        stopped = None
+        try:
+            self._settle_into(settled, batch)
+        except DatabaseError as error:
+            # What was committed has its verdict, or it would be tried again with the others until their leases end.
+            if all(status == STILL_LOCKED for status in settled.values()):
+                raise
+            stopped = error
+        locked = {job_id for job_id, status in settled.items() if status == STILL_LOCKED}
+        return Settled(settled, locked, stopped)
+
+    def _settle_into(self, settled: dict[int, int], batch: Sequence[tuple[Held, End]]) -> None:
         run, worker_id = self._thread.session.run, self._worker_id
         dones = [end for _, end in batch if isinstance(end, Done)]
         endings = [end for _, end in batch if isinstance(end, Ending)]
         releases = [end for _, end in batch if isinstance(end, Release)]
-        settled: dict[int, int] = {}
         if dones:
-            settled |= settling.settle_split(
+            settling.settle_split(
                 lambda items: settling.settle_done(run, worker_id=worker_id, jobs=items),
                 dones,
                 refuse=self._refuse_done,
+                into=settled,
             )
         if endings:
-            settled |= self._settle_endings(endings)
+            self._settle_endings(endings, into=settled)
         if releases:
-            settled |= settling.settle_split(
+            settling.settle_split(
                 lambda items: leasing.release(run, worker_id=worker_id, releases=items),
                 releases,
                 refuse=self._refuse_release,
+                into=settled,
             )
-        locked = {job_id for job_id, status in settled.items() if status == STILL_LOCKED}
         missing = [held.fence for held, end in batch if end.id not in settled and not isinstance(end, Release)]
         if missing:
             settled |= settling.accepted_before(run, worker_id=worker_id, items=missing)
-        return Settled(settled, locked)
 
-    def _settle_endings(self, endings: Sequence[Ending]) -> dict[int, int]:
+    def _settle_endings(self, endings: Sequence[Ending], *, into: dict[int, int] | None = None) -> dict[int, int]:
         run = self._thread.session.run
         return settling.settle_split(
             lambda items: settling.settle_ended(run, worker_id=self._worker_id, endings=items),
             endings,
             refuse=self._refuse_ending,
+            into=into,
         )
 
     def _refuse_done(self, done: Done, error: Exception) -> dict[int, int]:
@@ -206,17 +225,28 @@ class Settler:
 
     def _answered(self, batch: Sequence[tuple[Held, End]], result: Settled | None, error: Exception | None) -> None:
         if result is None:
-            self._waiting = self._kept(batch, error) + self._waiting
+            kept = self._kept(batch, error)
+            if error is not None and settling.is_timeout(error):
+                # Of locked rows, perhaps: the others first, and these in another order, or the same ones stopped it.
+                random.shuffle(kept)
+                self._waiting += kept
+            else:
+                self._waiting = kept + self._waiting
             self._not_before = time.monotonic() + AGAIN_SECONDS
             self._settled()
             return
-        answered = [pair for pair in batch if pair[1].id not in result.locked]
+        locked = [pair for pair in batch if pair[1].id in result.locked]
+        left = [pair for pair in batch if pair[1].id not in result.statuses] if result.stopped else []
+        put_off = {end.id for _, end in (*locked, *left)}
+        answered = [pair for pair in batch if pair[1].id not in put_off]
         self._held.remove(*[held for held, _ in answered])
         for held, end in answered:
             self._verdict(held, end, result.statuses.get(end.id))
-        if result.locked:
-            self._locked += self._kept([pair for pair in batch if pair[1].id in result.locked], "row locked or refused")
+        if locked:
+            self._locked += self._kept(locked, "row locked or refused")
             self._locked_at = time.monotonic() + LOCKED_SECONDS
+        if left:
+            self._waiting += self._kept(left, result.stopped)
         self._settled()
 
     def _kept(self, batch: Sequence[tuple[Held, End]], error: object) -> list[tuple[Held, End]]:

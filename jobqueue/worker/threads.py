@@ -16,7 +16,7 @@ from django.db import DatabaseError, InterfaceError, OperationalError
 
 from jobqueue.logs import Quietly
 from jobqueue.managers.sessions import Session
-from jobqueue.managers.settling import sqlstate
+from jobqueue.managers.settling import is_timeout, sqlstate
 
 logger = logging.getLogger("jobqueue.worker")
 
@@ -71,7 +71,7 @@ class LineBudget:
 
 
 def is_away(error: BaseException) -> bool:
-    """Tell whether an error means that the database is away or not ready, so that waiting is the cure."""
+    """Tell whether an error means that the database is away, not ready or too slow, so that waiting is the cure."""
     if isinstance(error, InterfaceError):
         return True
     code = sqlstate(error) or ""
@@ -86,7 +86,7 @@ class DatabaseThread(threading.Thread):
     """Does one database task at a time, for the main loop, on a connection of its own.
 
     A task that fails because the database is away is tried again, after a pause, until `keep_trying` says no; then
-    the error goes to the callback. Nothing else is retried here.
+    the error goes to the callback. Nothing else is retried here: after a time-out others of the caller's may go first.
     """
 
     def __init__(self, name: str, session: Session, inbox: Inbox) -> None:
@@ -133,8 +133,9 @@ class DatabaseThread(threading.Thread):
             except DatabaseError as error:
                 if not is_away(error):
                     return None, error
-                text = str(error).strip().split("\n")[0]
-                self._quietly.warning("database away role=%s error=%s", self.session.role, text)
+                text, timed_out = str(error).strip().split("\n")[0], is_timeout(error)
+                what = "statement timed out" if timed_out else "database away"
+                self._quietly.warning("%s role=%s error=%s", what, self.session.role, text)
                 self.session.pause()
-                if not keep_trying():
+                if timed_out or not keep_trying():
                     return None, error

@@ -263,6 +263,27 @@ def test_a_locked_table_is_not_taken_row_by_row() -> None:
     assert len(tries) < 50
 
 
+def test_what_was_settled_before_an_error_is_known() -> None:
+    """Guard: `into`. A hundred locked rows are more than two; what was committed before them is not lost."""
+    settled: dict[int, int] = {}
+
+    def settle(batch: Sequence[Done]) -> dict[int, int]:
+        if any(job.id >= 100 for job in batch):
+            raise Locked
+        return {job.id: Status.DONE for job in batch}
+
+    with pytest.raises(Locked):
+        settle_split(
+            *(settle, [Done(number, 1) for number in range(200)]),
+            refuse=lambda job, error: {job.id: STILL_LOCKED},
+            into=settled,
+        )
+
+    assert [number for number, status in settled.items() if status == Status.DONE] == list(range(100))
+    assert settled[100] == STILL_LOCKED
+    assert 199 not in settled
+
+
 def test_two_locked_rows_are_not_taken_for_a_locked_table() -> None:
     """Wherever they are in the largest batch, all others are settled."""
 
