@@ -31,6 +31,7 @@ class Child:
     ready_at: float = 0.0
     served: int = 0
     retiring: bool = False
+    worn: bool = False  # what a handler left runs on in it: only its end ends that
     too_large: bool = False  # it gets nothing more, and is replaced once it is empty
     shared_bytes: int = 0  # of its resident memory, when that was last looked into
     look_into_at: float = 0.0  # monotonic: when to do so again
@@ -183,8 +184,17 @@ class Crew:
         return [self._pool.fork(self, own=self._own) for _ in range(self.processes - len(self.serving))]
 
     def due(self, max_jobs: int) -> list[Child]:
-        """Return the children that are to be replaced now: one that is too large not beside what it still runs."""
-        return [child for child in self.serving if (not child.queue if child.too_large else child.served >= max_jobs)]
+        """Return the children that are to be replaced now.
+
+        Each ends what it runs beside its successor, so no more retire at a time than there are processes: jobs of hours
+        would else run in ever more of them. One that is too large is not replaced beside anything.
+        """
+        serving = self.serving
+        empty = [child for child in serving if child.too_large and not child.queue]
+        worn = [child for child in serving if not child.too_large and (child.worn or child.served >= max_jobs)]
+        if not worn:
+            return empty
+        return empty + worn[: max(0, self.processes - sum(child.retiring for child in self.children.values()))]
 
     def retire(self, child: Child) -> list[Held]:
         """Give a child nothing more and let it end; returns what it had not begun."""

@@ -86,7 +86,7 @@ class Reports:
         elif report.kind == "S":
             child.notices -= 1
         elif report.kind == "T":  # threads of a stopped handler run on, or programs, and whose cannot be told
-            self.hands.put_back_retired(child)
+            child.worn = True
 
     def _ended(self, child: Child, report: Report) -> None:
         fence = (report.id, report.lease_epoch)

@@ -273,6 +273,29 @@ def test_a_child_that_is_too_large_stays_until_it_is_empty(bench: Bench) -> None
     assert bench.pool.due(10_000) == [large]
 
 
+@pytest.mark.parametrize("why", ["jobs", "leftovers"])
+def test_no_more_children_retire_at_a_time_than_there_are_processes(why: str, bench: Bench) -> None:
+    """Each may run jobs of hours in its other slots; a successor that is due meanwhile serves on."""
+    reports = Reports(bench.pool, bench.held, limit=lambda: True)
+    reports.hands = Hands(bench.hands, bench.hands)
+    for _ in range(5):
+        for child in bench.pool.common.serving:
+            child.queue[1, 1] = Held(a_job(1), boottime() + 60)
+            if why == "jobs":
+                child.served = 10_000
+            else:
+                child.channels.far_ends[0].send(frame("T", (1, 1)))
+                reports.read(child, time.monotonic())
+        for child in bench.pool.due(10_000):
+            bench.hands.put_back_retired(child)
+        bench.children += bench.pool.common.fill()
+
+    assert len(bench.pool.children) == 4
+    assert len(bench.pool.common.serving) == 2
+    bench.pool.bury(bench.children[0])
+    assert len(bench.pool.due(10_000)) == 1
+
+
 def test_large_payloads_are_claimed_as_far_as_they_can_be_handed_out(launch: Launch, transactional_db: None) -> None:
     Job.objects.enqueue_many([("probe.ok", {"text": "x" * 30_000})] * 1000)
 
