@@ -113,6 +113,8 @@ class Child:
                 if held is not None:
                     held.child = None
                     held.started = None
+                    if self.alone is held:
+                        self.alone = None
                     back.append(held)
             else:
                 self.notices -= 1

@@ -11,8 +11,10 @@ from typing import Any, cast
 
 import pytest
 
+from jobqueue import MB, Backoff, Limits
 from jobqueue.children.launcher import Channels, Launcher
 from jobqueue.children.protocol import frame, frame_for, receive_message
+from jobqueue.handlers import Policy
 from jobqueue.managers import ClaimedJob, Done, Release
 from jobqueue.models import Job
 from jobqueue.worker.handout import HandOut
@@ -271,6 +273,30 @@ def test_a_child_that_is_too_large_stays_until_it_is_empty(bench: Bench) -> None
     assert (bench.pool.due(10_000), bench.pool.common.fill()) == ([], [])
     bench.run_one(large, MEDIUM)
     assert bench.pool.due(10_000) == [large]
+
+
+def test_a_slot_is_free_again_when_the_job_that_was_to_run_alone_in_it_is_taken_back(bench: Bench) -> None:
+    """Cancelled, or its lease lost, before the child was forked: else nothing was ever given to that child again."""
+    for child in bench.children:
+        child.pid = None
+    held = Held(a_job(1), boottime() + 60)
+    held.policy = Policy(
+        name="probe.ok",
+        queue="default",
+        priority=100,
+        max_attempts=3,
+        backoff=Backoff(),
+        limits=Limits(memory_bytes=MB),
+        on_deadline="retry",
+        is_async=False,
+    )
+    bench.hands.add(held, time.monotonic())
+    bench.hands.hand_out(time.monotonic())
+    (chosen,) = [child for child in bench.children if child.alone is held]
+
+    assert chosen.recall() == [held]
+
+    assert chosen.accepts()
 
 
 @pytest.mark.parametrize("why", ["jobs", "leftovers"])
