@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Literal, NamedTuple
 
 from django.db import connections
+from django.db.models import BigIntegerField, TextField, Value
 
 from jobqueue.alerting import Rule
 from jobqueue.conf import get_settings
@@ -27,8 +28,11 @@ RuleState = Literal["firing", "pending", "unknown", "calm", "off"]
 STATES: Final[tuple[RuleState, ...]] = ("firing", "pending", "unknown", "calm", "off")
 OPEN: Final = (Incident.State.PENDING, Incident.State.FIRING)
 TICK: Final = "alerts"
+#: What the overview tells of an incident.
+SHOWN: Final = ("id", "rule", "subject", "text", "fired_at")
 #: A look that is older, or than three intervals, says nothing about now.
 LATE: Final = timedelta(minutes=1)
+LAST: Final = datetime.max.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +78,22 @@ def last_look(using: str) -> Look:
     """Return when somebody last looked at the rules, by one statement."""
     tick = Tick.objects.using(using).filter(name=TICK).values("at", now=StatementTimestamp()).first()
     return Look(None, True) if tick is None else Look(tick["now"] - tick["at"], _is_late(tick["now"], tick["at"]))
+
+
+def firing_and_look(using: str, *, most: int) -> tuple[list[Incident], Look]:
+    """Return the incidents that began to fire last, the newest first, and when somebody last looked: by one statement.
+
+    Of an incident only what is shown is read.
+    """
+    now = StatementTimestamp()
+    firing = Incident.objects.using(using).filter(state=Incident.State.FIRING).order_by("-fired_at", "-id")
+    nothing, number = Value("", TextField()), Value(None, BigIntegerField())
+    tick = Tick.objects.using(using).filter(name=TICK).values_list(number, nothing, nothing, nothing, "at", now)
+    rows = list(firing.values_list(*SHOWN, now)[:most].union(tick, all=True))
+    look = next((Look(at - then, _is_late(at, then)) for key, *_, then, at in rows if key is None), Look(None, True))
+    found = [Incident.from_db(using, SHOWN, row[:-1]) for row in rows if row[0] is not None]
+    # A row written by hand may have no time: it comes first, as in the statement.
+    return sorted(found, key=lambda one: (one.fired_at or LAST, one.pk), reverse=True), look
 
 
 def read_rules(using: str) -> RuleTable:

@@ -16,11 +16,11 @@ from django.db import InterfaceError, OperationalError
 from jobqueue import sql
 from jobqueue.managers.querysets import patience
 from jobqueue.managers.settling import sqlstate
-from jobqueue.models import Incident, Job
+from jobqueue.models import Job
 from jobqueue.states import Status
 
 from . import queue_figures
-from .alert_table import Look, last_look
+from .alert_table import Look, firing_and_look
 from .budgets import BudgetState, spent_today
 from .counts import COUNT_CAP
 from .dead_groups import DeadGroups, dead_groups
@@ -33,6 +33,8 @@ from .worker_figures import WorkerFigures, read_workers
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet
+
+    from jobqueue.models import Incident
 
 Part = Literal["status", "alerts", "trend", "queues", "groups", "workers", "costs"]
 
@@ -59,7 +61,7 @@ class Overview:
     today: Mapping[str, Decimal] | None = None  # what it cost, by unit
     budgets: Sequence[BudgetState] | None = None  # as of maintenance's last tick
     firing: Sequence[Incident] | None = None  # one more than FIRING where there are more
-    look: Look | None = None  # when somebody last looked at the rules; not read beside the workers
+    look: Look | None = None  # when somebody last looked at the rules
     queues: Sequence[QueueFigures] | None = None  # worst first: by their oldest due job
     workers: Sequence[WorkerFigures] | None = None
     groups: DeadGroups | None = None
@@ -101,9 +103,9 @@ class _Look:
         """Read the parts, those first that nothing can make slow."""
         read, primary = self.budget.read, Job.objects.write_db
         if "alerts" in parts:
-            self.found["firing"] = read(self._firing, of="jobqueue_incident")
-            if not {"workers", "queues"} & {*parts}:  # else whether a worker lives tells as much
-                self.found["look"] = read(partial(last_look, self.alias), of="jobqueue_tick")
+            # Also beside living workers: they may all leave maintenance to others, or its evaluations fail.
+            firing = read(partial(firing_and_look, self.alias, most=FIRING + 1), of="jobqueue_incident")
+            self.found["firing"], self.found["look"] = firing or (None, None)
         if {"workers", "queues"} & {*parts}:
             self.found["workers"] = read(partial(read_workers, primary), of="jobqueue_worker")
         if "status" in parts:
@@ -124,10 +126,6 @@ class _Look:
         params = {"cap": COUNT_CAP + 1, "patience": seconds, "patient": json.dumps(patient)}
         # Together: the overview asks for both every few seconds.
         return dict(Job.objects.db_manager(self.alias).run_sql(COUNTS, params))
-
-    def _firing(self) -> list[Incident]:
-        rows = Incident.objects.using(self.alias).filter(state=Incident.State.FIRING)
-        return list(rows.order_by("-fired_at", "-id")[: FIRING + 1])
 
     def _queues(self, *, whole: bool, primary: str) -> None:
         run = Job.objects.db_manager(self.alias).run_sql

@@ -138,6 +138,7 @@ def test_every_link_of_the_parts_leads_to_a_page(anna: Client) -> None:
 def test_it_takes_no_more_than_fifteen_statements(anna: Client, settings: Any) -> None:
     settings.JOBQUEUE = {"BUDGETS": {"all": BUDGET}}
     story()
+    Tick.objects.create(name="alerts", at=ago(1))
 
     def reads() -> list[str]:
         with CaptureQueriesContext(connection) as captured:
@@ -174,6 +175,20 @@ def test_rules_that_nobody_looks_at_are_not_taken_for_calm(anna: Client) -> None
     assert "so nobody looks at the rules" in anna.get(OVERVIEW).content.decode()
     WorkerFactory.create()
     assert "so nobody looks at the rules" not in anna.get(OVERVIEW).content.decode()
+
+
+def test_a_living_worker_is_no_sign_that_somebody_looks_at_the_rules(anna: Client) -> None:
+    """It may leave maintenance to others, or each of its evaluations fails."""
+    WorkerFactory.create()
+    Tick.objects.create(name="alerts", at=ago(3600))
+
+    late = anna.get(OVERVIEW).content.decode()
+    Tick.objects.update(at=ago(1))
+    calm = anna.get(OVERVIEW).content.decode()
+
+    assert "Nobody has looked at these rules for 1 h 0 min." in late
+    assert "No alert fires." not in late
+    assert "No alert fires." in calm
 
 
 def test_muted_groups_are_not_taken_for_none(anna: Client) -> None:

@@ -4,10 +4,12 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from jobqueue import operations
-from jobqueue.models import Budget, Incident, Job
+from jobqueue.models import Budget, Incident, Job, Tick
 from jobqueue.ops import overview
 from jobqueue.ops.overview import STUCK, read_overview
 from jobqueue.states import Status
@@ -99,6 +101,24 @@ def test_what_fires_comes_newest_first_and_one_more_tells_of_others(monkeypatch:
 
     assert firing is not None
     assert [one.rule for one in firing] == ["rule-3", "rule-2", "rule-1"]
+
+
+def test_what_fires_is_read_with_when_somebody_looked_at_the_rules() -> None:
+    """In one statement: with all parts the page has as many as it may have."""
+    one = Incident.objects.create(rule="r", subject="s", text="t", state=Incident.State.FIRING, fired_at=ago(5))
+    Tick.objects.create(name="alerts", at=ago(7))
+    Tick.objects.create(name="budgets", at=ago(9_000))
+
+    with CaptureQueriesContext(connection) as queries:
+        found = read_overview(["alerts", "workers"])
+
+    (first,) = found.firing or ()
+    assert (first.pk, first.rule, first.subject, first.text) == (one.pk, "r", "s", "t")
+    assert first.fired_at is not None
+    assert found.look is not None
+    assert found.look.age is not None
+    assert (found.look.late, 7 <= found.look.age.total_seconds() < 60) == (False, True)
+    assert sum("jobqueue_incident" in query["sql"] or "jobqueue_tick" in query["sql"] for query in queries) == 1
 
 
 def test_nothing_is_read_but_what_is_asked_for() -> None:
