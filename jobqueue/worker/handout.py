@@ -30,7 +30,6 @@ DEEPEST = 600
 FIRST_FITTING = 200  # jobs that a slot is thought to have room for, before more were given
 GATHER_SECONDS, LONGEST_GATHER_SECONDS = 0.004, 0.012  # reports are read as cheaply in tens as one
 HANDFULS = 10  # in which a slot is given what it may hold
-LONG_SECONDS = 0.05  # a job that has run so long has nothing given behind it
 RECALL_SECONDS = 0.06
 HEAP_SECONDS = 0.15  # as much work as this, by the mean of late, does not wait behind jobs of whatever length
 RELEASE_SECONDS = 0.06
@@ -73,7 +72,7 @@ class HandOut:
 
     def next_at(self, now: float) -> float | None:
         """Return when pump() should be called at the latest."""
-        waits = self.waiting or any(child.waiting() for child in self._crew.children.values())
+        waits = self.waiting or any(child.keeps_waiting() for child in self._crew.children.values())
         return now + RECALL_SECONDS / 2 if waits else None
 
     def pump(self, now: float) -> None:
@@ -101,9 +100,8 @@ class HandOut:
         """Return how many more jobs a child may be given."""
         if not child.accepts():
             return 0
-        for held in child.running():
-            if held.started is not None and now - held.started > LONG_SECONDS:
-                depth = 1
+        if child.lags(now):
+            depth = 1
         return max(0, child.slots * (depth if child.pid is not None else 1) - len(child.queue))
 
     def free(self, now: float) -> tuple[int, int]:
@@ -286,12 +284,9 @@ class HandOut:
 
     def _recall(self, now: float) -> None:
         for child in self._crew.children.values():
-            waiting = child.waiting()
-            if not waiting:
+            if not child.keeps_waiting():
                 child.heaped_at = None
-            elif self._is_heap(child, waiting, now) or any(
-                held.started is not None and now - held.started > RECALL_SECONDS for held in child.running()
-            ):
+            elif self._is_heap(child, child.waiting(), now) or child.lags(now, RECALL_SECONDS):
                 child.heaped_at = None
                 self.put_back(child.recall())
 

@@ -21,7 +21,7 @@ from jobqueue.internal import INTERNAL_QUEUE
 from .handout import HandOut
 from .holding import Held, HeldJobs
 from .options import WorkerOptions
-from .pool import Child, Pool
+from .pool import RECEIVERS_SECONDS, Child, Pool
 from .queues import Deal
 from .registration import beat_interval
 
@@ -35,7 +35,6 @@ SWEEP_PAUSE_SECONDS = 0.05  # at least, between two looks for what waits behind 
 MOST_AHEAD = 20
 PATIENCE_SECONDS = 1.0  # a child for it has to be forked first
 IDLE_SECONDS = 60.0
-RECEIVERS_SECONDS = 30.0
 
 
 class OwnSlot:

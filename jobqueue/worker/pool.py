@@ -16,6 +16,8 @@ from jobqueue.children.protocol import Notice, Reader, Report, Work, send_job, s
 from .holding import Held
 
 READ_BYTES = 1 << 18
+LONG_SECONDS = 0.05  # a job that has run so long has nothing given behind it
+RECEIVERS_SECONDS = 30.0  # for the receivers of a signal that is sent for another process
 LOOK_INTO_SECONDS = 10.0  # the kernel walks all pages for it: 20 ms a GB
 
 
@@ -43,7 +45,8 @@ class Child:
     heaped_at: float | None = None  # monotonic: since when more work waits in its inbox than should
     alone: Held | None = None
     awaiting: int = 0  # of the queue: have ended and wait for their verdict, or are being told of
-    notices: int = 0  # signals that it has still to send
+    notices: int = 0  # signals that it has still to send: one of its slots is theirs
+    telling_since: float | None = None  # monotonic: since when the receivers of one are called
     unsent: list[Notice] = field(default_factory=list)  # taken back before it had begun: for another child
     queue: dict[tuple[int, int], Held] = field(default_factory=dict)
     reader: Reader = field(default_factory=Reader)
@@ -60,7 +63,19 @@ class Child:
 
     def accepts(self) -> bool:
         """Tell whether it may be given more."""
-        return not (self.retiring or self.dead or self.too_large or self.alone is not None)
+        return not (self.retiring or self.dead or self.too_large or self.notices or self.alone is not None)
+
+    def lags(self, now: float, seconds: float = LONG_SECONDS) -> bool:
+        """Tell whether a handler in it has been running for longer."""
+        return any(held.started is not None and now - held.started > seconds for held in self.running())
+
+    def keeps_waiting(self) -> bool:
+        """Tell whether something waits in its inbox for a slot: a job, or a signal to send."""
+        return len(self.queue) + bool(self.notices) > self.slots
+
+    def may_tell(self, now: float) -> bool:
+        """Tell whether it may be given a signal to send, which must not wait behind a long job."""
+        return self.accepts() and (len(self.queue) < self.slots or not self.lags(now))
 
     def mark_started(self) -> list[Held]:
         """Note the start of jobs whose turn has come; returns those that just began."""

@@ -206,13 +206,19 @@ class Reports:
     def send_notices(self) -> None:
         """Hand the signals of killed children to living ones: now, or as soon as there is one."""
         # Not the own slot's: receivers may take their time, and it is kept free for what must be told at once.
-        children = sorted(self._pool.common.children.values(), key=lambda child: len(child.queue))
+        children = self._pool.common.children.values()
         for child in children:
-            self._notices += child.unsent
-            child.unsent.clear()
+            if child.unsent:
+                self._notices += child.unsent
+                child.unsent.clear()
+        if not self._notices:
+            return
+        # Where all run long jobs, the first that ends one is given it, ahead of the next job.
+        now = time.monotonic()
+        idlest_first = sorted(children, key=lambda child: (len(child.queue), child.pid is None))
         while self._notices:
             notice = self._notices[0]
-            if not any(child.accepts() and child.notify(notice) for child in children):
+            if not any(child.may_tell(now) and child.notify(notice) for child in idlest_first):
                 return
             self._notices.popleft()
 

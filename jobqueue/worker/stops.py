@@ -17,7 +17,7 @@ from jobqueue.conf import JobQueueSettings
 from . import pricing
 from .endings import MEMORY
 from .holding import Held, HeldJobs, boottime
-from .pool import Child, Pool
+from .pool import RECEIVERS_SECONDS, Child, Pool
 
 logger = logging.getLogger("jobqueue.worker")
 
@@ -52,6 +52,7 @@ class Stops:
         """Look at every running job: deadline, grace, memory; and at every lease."""
         for child in list(self._pool.children.values()):
             self._check_killed(child, now)
+            self._check_notice(child, now)
             for held in child.running():
                 self._check_time(child, held, now)
         if now >= self._limited_at:
@@ -64,6 +65,8 @@ class Stops:
     def shift(self, seconds: float) -> None:
         """Move the deadlines of running jobs: the supervisor itself, and so its children, stood still for a while."""
         for child in self._pool.children.values():
+            if child.telling_since is not None:
+                child.telling_since += seconds
             for held in child.running():
                 if held.deadline is not None:
                     held.deadline += seconds
@@ -136,6 +139,16 @@ class Stops:
         elif held.deadline is not None and now >= held.deadline:
             held.deadline = None
             logger.warning("receivers took too long, child killed job_id=%s", held.job.id)
+            self.kill(child)
+
+    def _check_notice(self, child: Child, now: float) -> None:
+        """Bound the time that receivers take for the signal of a killed job: it costs their child, and no job."""
+        if child.own or not child.notices or child.pid is None or len(child.queue) >= child.slots:
+            child.telling_since = None  # there is none, its slot is not free yet, or OwnSlot looks after it
+        elif child.telling_since is None:
+            child.telling_since = now
+        elif now - child.telling_since > RECEIVERS_SECONDS and child.killed_at is None:
+            logger.warning("receivers for a killed job took over %g s, their child is killed", RECEIVERS_SECONDS)
             self.kill(child)
 
     def kill(self, child: Child) -> None:

@@ -33,6 +33,12 @@ def dawdle(signal: Signal, sender: str, **arguments: Any) -> None:
     record_signal(signal, sender, **arguments)
 
 
+def dawdle_dead(signal: Signal, sender: str, **arguments: Any) -> None:
+    """Record, then take three seconds."""
+    record_signal(signal, sender, **arguments)
+    time.sleep(3)
+
+
 def raise_always(signal: Signal, sender: str, **arguments: Any) -> None:
     """Fail."""
     raise RuntimeError("receiver boom")
@@ -68,6 +74,8 @@ def connect_receivers() -> None:
     known = {"record": record_signal, "raise": raise_always, "dawdle": dawdle}
     if os.environ.get("PROBE_RECEIVERS") == "burn_done":
         signals.job_done.connect(burn, weak=False)
+    if os.environ.get("PROBE_RECEIVERS") == "dawdle_dead":
+        signals.job_dead.connect(dawdle_dead, weak=False)
     if os.environ.get("PROBE_RECEIVERS") == "heartbeat":
         signals.worker_heartbeat.connect(measure_heartbeat, weak=False)
     chosen = known.get(os.environ.get("PROBE_RECEIVERS", ""))

@@ -9,7 +9,8 @@ import pytest
 
 from jobqueue.models import Job, Worker
 from jobqueue.states import Status
-from jobqueue.worker.own import IDLE_SECONDS, RECEIVERS_SECONDS, OwnSlot
+from jobqueue.worker.own import IDLE_SECONDS, OwnSlot
+from jobqueue.worker.pool import RECEIVERS_SECONDS
 from jobqueue.worker.queues import Deal
 
 from . import processes

@@ -1,5 +1,7 @@
 """Signals: after the verdict, with the exception at hand, from a living process for a killed one, and never harmful."""
 
+from datetime import timedelta
+
 from jobqueue.models import Job
 from jobqueue.states import Status
 
@@ -61,6 +63,21 @@ def test_the_signal_of_a_killed_child_survives_a_long_job_in_front_of_it(
     wait_for(job, Status.DEAD)
 
     assert effects.wait("job_dead", job_id=job.pk)
+
+
+def test_the_next_job_waits_for_the_receivers_of_a_killed_one(
+    launch: Launch, enqueue: Enqueue, wait_for: WaitFor, effects: Effects
+) -> None:
+    """C165: they hold the slot of another child; the job's limit starts when its handler does."""
+    launch("--processes", "1", env={"PROBE_RECEIVERS": "dawdle_dead"}, LIMITS={"probe.mark": {"duration": 1}})
+    enqueue("killed_by_itself", _max_attempts=1)
+    (told,) = effects.wait("job_dead")
+
+    done = wait_for(enqueue("mark", _max_attempts=1))
+
+    assert (done.attempts, done.interruptions) == (1, 0)
+    (start,) = effects.all("start", job_id=done.pk)
+    assert start.at - told.at > timedelta(seconds=2.9)
 
 
 def test_receivers_that_fail_change_nothing(launch: Launch, enqueue: Enqueue, wait_for: WaitFor) -> None:
