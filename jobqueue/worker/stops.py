@@ -106,10 +106,12 @@ class Stops:
         self.ask(held, LEASE_LOST)
 
     def cancel(self, held: Held) -> bool:
-        """Stop a job that somebody asked to cancel. Returns False when it never began: it can be settled at once."""
+        """Stop a job that somebody asked to cancel. Returns False when it never began: it can be settled at once.
+
+        What could not be taken back has begun, though the end of the one before it may not have been read yet.
+        """
         self._take_back(held)
         self.ask(held, CANCEL)
-        # What is still its child's has begun, though the report of the job before it has not been read yet.
         return held.started is not None or held.child is not None
 
     def _take_back(self, held: Held) -> None:
