@@ -128,7 +128,10 @@ class Stops:
                 held.remind_at = held.kill_at = None
                 self.kill(child)
             elif held.remind_at is not None and now >= held.remind_at:
-                held.remind_at = None  # Python may have swallowed the first order, see Child._on_unraisable
+                # Python may have swallowed the first order, see Child._on_unraisable, and one that came before the
+                # handler began, with receivers still being called, was not kept.
+                held.remind_at = None
+                child.tell("stop", held.fence, held.asked)
                 self._pool.launcher.signal(child.key, STOP_SIGNAL)
         elif held.deadline is not None and now >= held.deadline:
             held.limit_hit = True

@@ -1,5 +1,6 @@
 """A cancel of a job that its child has just begun, before the end of the one before it was read."""
 
+import socket
 import time
 from collections.abc import Iterator
 from decimal import Decimal
@@ -131,3 +132,20 @@ def test_a_job_that_waits_in_the_inbox_is_settled_at_once(scene: Scene) -> None:
     assert (end.id, end.outcome, end.error_text) == (2, Outcome.CANCELLED, "cancelled before its handler began")
     assert scene.launcher.signalled == []
     assert list(scene.child.queue) == [(1, 1)]
+
+
+def test_the_reminder_says_again_what_it_is_about(scene: Scene) -> None:
+    """C80. Guard: a child keeps no order that comes before the handler began; the signal alone would say nothing."""
+    control = scene.child.channels.far_ends[1]
+    scene.take()
+    scene.tell(frame_for(Done(1, 1), waits=False))
+    scene.take()
+    scene.cancel_second()
+    scene.read()
+    assert control.recv(4096) == b"stop\t2\t1\tcancel"
+
+    scene.stops.check(time.monotonic() + 0.6 * get_settings().KILL_GRACE)
+
+    assert control.recv(4096, socket.MSG_DONTWAIT) == b"stop\t2\t1\tcancel"
+    assert scene.launcher.signalled == [scene.child.key] * 2
+    assert scene.launcher.killed == []
