@@ -238,7 +238,8 @@ def _drain(one: QueueFigures) -> Any:
     if one.paused:
         return EMPTY
     if one.drain_sec is not None:
-        return span(round(one.drain_sec)) if one.depth else EMPTY
+        sign = "≥ " if one.drain_capped else "≈ " if one.depth_capped else ""
+        return sign + span(round(one.drain_sec)) if one.depth else EMPTY
     return UNKNOWN if None in (one.depth, one.arrival_per_sec, one.done_per_sec) else _("it does not shrink")
 
 

@@ -120,9 +120,14 @@ def _queue(one: QueueFigures) -> tuple[str, ...]:
         duration(one.run_p95_sec),
         share(one.failure_rate),
         "?" if one.workers is None else str(one.workers),
-        duration(one.drain_sec),
+        _drain(one),
         _pause(one),
     )
+
+
+def _drain(one: QueueFigures) -> str:
+    sign = ">=" if one.drain_capped else "~" if one.depth_capped else ""
+    return sign + duration(one.drain_sec) if one.drain_sec is not None else NONE
 
 
 def _pause(one: QueueFigures) -> str:

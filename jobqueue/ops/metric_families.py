@@ -105,11 +105,13 @@ def _queue_families(queues: Sequence[QueueFigures], *, pauses_known: bool) -> It
         ("workers", "Living workers that serve the queue", "workers"),
         (
             "drain_seconds",
-            "Until the queue is empty at the present rates; absent where it does not shrink",
+            "Until the queue is empty at the present rates; absent where it does not shrink or only a part is counted",
             "drain_sec",
         ),
     ):
-        yield _gauge(f"jobqueue_queue_{name}", text, label, [([one.queue], getattr(one, field)) for one in shown])
+        # A lower bound of that time would look like an end that is near.
+        told = [one for one in shown if field != "drain_sec" or not one.drain_capped]
+        yield _gauge(f"jobqueue_queue_{name}", text, label, [([one.queue], getattr(one, field)) for one in told])
     paused = [([queue.queue], int(queue.paused is not None)) for queue in shown if pauses_known]
     yield _gauge("jobqueue_queue_paused", "Whether somebody paused the queue", label, paused)
 

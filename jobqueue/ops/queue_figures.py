@@ -44,7 +44,13 @@ class QueueFigures:
     failure_rate: float | None = None  # of the attempts that ended well or badly: 0 to 1
     paused: PausedQueue | None = None
     workers: int | None = None  # living ones that serve it and do not stop
-    drain_sec: float | None = None  # at the present rates; None: it does not shrink, is paused, or nobody knows
+    # At the present rates; None: it does not shrink, is paused, or nobody knows. A lower bound where drain_capped.
+    drain_sec: float | None = None
+
+    @property
+    def drain_capped(self) -> bool:
+        """Tell whether the time to drain is that of a depth which is a lower bound itself."""
+        return self.depth_capped and self.depth_estimate is None
 
 
 class Depth(NamedTuple):

@@ -18,7 +18,7 @@ from jobqueue.models import Job, Stat
 from jobqueue.models.expressions import StatementTimestamp
 from jobqueue.states import Status
 
-from . import queue_figures
+from . import counts, queue_figures
 from .counts import COUNT_CAP
 from .limited import QUERY_CANCELED, Budget
 from .queue_figures import Depth, QueueFigures, Readings
@@ -80,6 +80,7 @@ def read_queues(manager: JobManager) -> QueueTable:
                     found[name] = value
             if "depth" in found:
                 found["depth"] |= _long(manager, alias, found["depth"], budget)
+                found["estimate"] = _estimate(manager, alias, found["depth"], budget)
     except OperationalError as error:
         if sqlstate(error) != QUERY_CANCELED:  # else the end of the transaction took too long: all was read
             raise
@@ -129,6 +130,14 @@ def _long(manager: JobManager, alias: str, depths: dict[str, Depth], budget: Bud
     return again or {}
 
 
+def _estimate(manager: JobManager, alias: str, depths: dict[str, Depth], budget: Budget) -> int | None:
+    """Return about how many jobs are due, where a queue has more than are counted."""
+    if not any(depth.capped for depth in depths.values()):
+        return None
+    read = partial(counts.estimates, manager.db_manager(alias).run_sql, ["pending"])
+    return (budget.read(read, of="") or {}).get("pending")
+
+
 def _rows(found: dict[str, Any]) -> Iterator[QueueRow]:
     running: _Counts | None = found.get("running")
     scheduled: _Counts | None = found.get("scheduled")
@@ -140,6 +149,7 @@ def _rows(found: dict[str, Any]) -> Iterator[QueueRow]:
         ended=found.get("statistics"),
         paused=found.get("paused"),
         workers=found.get("workers"),
+        pending_estimate=found.get("estimate"),
     )
     for one in queue_figures.queue_figures(read, names=_names(found)):
         yield QueueRow(
@@ -153,8 +163,8 @@ def _rows(found: dict[str, Any]) -> Iterator[QueueRow]:
 def _names(found: dict[str, Any]) -> set[str]:
     """Return the names that the figures of now do not know of."""
     names = set(found.get("remembered", ()))
-    for counts in (found.get("running"), found.get("scheduled")):
-        names |= set(counts.jobs) if counts is not None else set()
+    for counted in (found.get("running"), found.get("scheduled")):
+        names |= set(counted.jobs) if counted is not None else set()
     for worker in found.get("workers", ()):
         names |= set(worker.queues) if worker.alive else set()
     return names - {"*"}

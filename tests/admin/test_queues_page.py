@@ -1,6 +1,7 @@
 """The page of queues: what it shows, who may pause and resume from it, and what it asks before."""
 
 import logging
+import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -16,7 +17,7 @@ from django.utils import timezone
 from jobqueue import operations
 from jobqueue.admin import live, queues, until
 from jobqueue.models import Action, Queue
-from jobqueue.ops import queue_table
+from jobqueue.ops import counts, queue_table
 from jobqueue.ops.queues import paused_queues
 from jobqueue.states import Status
 from tests.connections import SecondConnection
@@ -318,6 +319,26 @@ def test_more_running_jobs_than_are_counted_are_at_least(manager: Client, monkey
     JobFactory.create_batch(3, queue="mail", status=Status.RUNNING)
 
     assert rows_of(manager)["mail"]["running"] == "≥ 2"
+
+
+def test_a_queue_beyond_the_cap_is_not_said_to_be_empty_soon(manager: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of one such queue the index knows the depth, about; of two it knows the sum only, and there is a lower bound."""
+    for module in (queue_table, counts):
+        monkeypatch.setattr(module, "COUNT_CAP", 2)
+    JobFactory.create_batch(300, queue="mail", created_at=ago(9_000))
+    JobFactory.create_batch(2, queue="short", created_at=ago(9_000))
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE jobqueue_job")
+    for name in ("mail", "short"):
+        StatFactory.create(queue=name, jobs=90)
+
+    one = rows_of(manager)
+    JobFactory.create_batch(3, queue="other", created_at=ago(9_000))
+    two = rows_of(manager)
+
+    assert (one["mail"]["depth"], two["mail"]["depth"]) == ("≥ 2", "≥ 2")
+    assert re.fullmatch(r"≈ (49|50|51) min .*", one["mail"]["drain"])
+    assert (two["mail"]["drain"], two["short"]["drain"]) == ("≥ 20 s", "20 s")
 
 
 @pytest.mark.parametrize(

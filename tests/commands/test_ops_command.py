@@ -107,6 +107,21 @@ def test_a_capped_count_and_an_unknown_figure_are_shown_as_such(
     assert ran.out.splitlines()[10].endswith("unknown")
 
 
+@pytest.mark.django_db
+def test_a_time_to_drain_of_a_capped_depth_is_shown_as_such(
+    run: Callable[..., Ran], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(counts, "COUNT_CAP", 2)
+    for name, jobs in (("a", 3), ("b", 3), ("c", 2)):
+        JobFactory.create_batch(jobs, queue=name, created_at=ago(9_000))
+        StatFactory.create(queue=name, jobs=90)
+
+    words = [line.split() for line in run("jobqueue_ops").out.splitlines()]
+
+    drains = {word[0]: word[-2] for word in words if word and word[0] in ("a", "b", "c")}
+    assert drains == {"a": ">=20s", "b": ">=20s", "c": "20s"}
+
+
 def _too_slow(query: Callable[..., object]) -> object:
     return query("SELECT pg_sleep(30)", {})
 

@@ -1,6 +1,7 @@
 """The snapshot's queues: depth, ages, rates and percentiles, who serves them, and whether they are paused."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -8,7 +9,7 @@ from django.db import connection
 
 from jobqueue.histograms import percentile
 from jobqueue.models import Job, Queue
-from jobqueue.ops import counts, queue_figures
+from jobqueue.ops import counts, metric_families, queue_figures
 from jobqueue.ops.queue_figures import QueueFigures
 from jobqueue.ops.statistics import figures
 from jobqueue.outcomes import Outcome
@@ -268,6 +269,43 @@ def test_the_time_to_drain_is_the_depth_by_what_leaves_more_than_comes() -> None
     StatFactory.create(queue="mail", jobs=500, outcome=Outcome.FAILED)  # these come back
 
     assert queues()["mail"].drain_sec == pytest.approx(30 / 0.06, rel=0.08)
+
+
+def test_the_time_to_drain_of_what_is_not_counted_to_the_end_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of one such queue the index knows the depth, about; of two it knows the sum."""
+    monkeypatch.setattr(counts, "COUNT_CAP", 3)
+    _insert("long", 500, seconds_ago=1_000)
+    JobFactory.create_batch(3, queue="short", created_at=LONG_AGO)
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE jobqueue_job")
+    for name in ("long", "short"):
+        StatFactory.create(queue=name, jobs=900)
+
+    one = queues()
+    _insert("longer", 4, seconds_ago=1_000)
+    two = queues()
+
+    assert [(one[name].drain_capped, two[name].drain_capped) for name in ("long", "short")] == [
+        (False, True),
+        (False, False),
+    ]
+    assert one["long"].drain_sec == pytest.approx(500, rel=0.1)
+    assert two["long"].drain_sec == pytest.approx(3, rel=0.1)
+
+
+def test_no_metric_tells_a_time_to_drain_that_is_a_lower_bound() -> None:
+    capped = QueueFigures(queue="capped", depth=10_000, depth_capped=True, drain_sec=200.0)
+    shown = (
+        QueueFigures(queue="counted", depth=9, drain_sec=9.0),
+        replace(capped, queue="estimated", depth_estimate=30_000),
+        capped,
+    )
+
+    seen = replace(Job.objects.ops(), queues=shown)
+    told = {family.name: family.samples for family in metric_families.snapshot_families(seen)}
+
+    assert {one.labels["queue"] for one in told["jobqueue_queue_drain_seconds"]} == {"counted", "estimated"}
+    assert {one.labels["queue"] for one in told["jobqueue_queue_depth"]} == {"counted", "estimated", "capped"}
 
 
 def test_no_time_to_drain_is_made_up() -> None:
