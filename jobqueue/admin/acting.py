@@ -22,7 +22,7 @@ from django.utils.translation import gettext_lazy as _
 from jobqueue import operations
 from jobqueue.models import Job
 
-from .asking import ActForm, default_seconds
+from .asking import ActForm, set_of
 from .base import ReadOnlyAdmin, job_url, number_of, user_of
 from .guarding import guarded
 from .preview import preview
@@ -204,12 +204,6 @@ class ActingAdmin(ReadOnlyAdmin):
     def ask(self, request: HttpRequest, name: str, queryset: QuerySet[Job], form: ActForm | None) -> HttpResponse:
         """Show how many jobs of which types and ages would change, and at what cost, before any does."""
         seen = preview(request, queryset, costs=name == "retry")
-        initial = {
-            "newest": seen.newest,
-            "moment": seen.moment.isoformat() if seen.moment else "",
-            "jobs": None if seen.capped else seen.jobs,
-            "spread_seconds": default_seconds(seen.jobs),
-        }
         across = is_across(request)
         context = {
             **self.admin_site.each_context(request),
@@ -218,7 +212,7 @@ class ActingAdmin(ReadOnlyAdmin):
             "media": self.media,
             "verb": SET_VERBS[name],
             "name": name,
-            "form": ActForm(name, initial=initial, across=across) if form is None else form,
+            "form": ActForm(name, initial=set_of(seen), across=across) if form is None else form,
             "preview": seen,
             "across": across,
             "address": f"?{query_of(request)}",

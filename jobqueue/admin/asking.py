@@ -15,6 +15,8 @@ from .running import Run
 if TYPE_CHECKING:
     from django.contrib.auth.models import AnonymousUser, User
 
+    from .preview import Preview
+
 LONGEST_SPREAD_SECONDS: Final = 7 * 86_400
 LARGEST_NUMBER: Final = 2**31 - 1
 #: What a set has that nobody could count.
@@ -96,7 +98,7 @@ class ActForm(forms.Form):
         seconds = said.get("spread_seconds")
         if verb in SPREAD and seconds is None:
             # By the number of the whole set, not of each step: all steps together have this much time.
-            seconds = default_seconds(said.get("most") or (MANY if said["jobs"] is None else said["jobs"]))
+            seconds = default_seconds(said.get("most") or said["jobs"])
         return Run(
             verb=verb,
             user=str(user.pk),
@@ -109,6 +111,17 @@ class ActForm(forms.Form):
         )
 
 
-def default_seconds(jobs: int) -> int:
-    """Return over how many seconds so many retried jobs are spread when nobody says."""
-    return int(operations.default_spread(jobs).total_seconds())
+def set_of(seen: Preview) -> dict[str, Any]:
+    """Return what a form begins with: the set as it was counted, and a time to spread it over."""
+    jobs = None if seen.capped else seen.jobs
+    return {
+        "newest": seen.newest,
+        "moment": seen.moment.isoformat() if seen.moment else "",
+        "jobs": jobs,
+        "spread_seconds": default_seconds(jobs),
+    }
+
+
+def default_seconds(jobs: int | None) -> int:
+    """Return over how many seconds so many retried jobs are spread when nobody says; None: nobody could count them."""
+    return int(operations.default_spread(MANY if jobs is None else jobs).total_seconds())

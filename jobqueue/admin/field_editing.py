@@ -14,6 +14,7 @@ from jobqueue import operations
 from jobqueue.models import Job
 
 from .acting import SET_VERBS, back_to_list, is_across, list_address, query_of, tell, ticked
+from .asking import set_of
 from .base import user_of
 from .field_forms import INPUTS, EditFieldForm
 from .field_previews import preview_edit
@@ -65,12 +66,7 @@ class FieldEditingAdmin(JobListAdmin):
 
     def _ask_for_field(self, request: HttpRequest, queryset: QuerySet[Job], form: EditFieldForm | None) -> HttpResponse:
         seen = preview(request, queryset, costs=False)
-        initial = {
-            "newest": seen.newest,
-            "moment": seen.moment.isoformat() if seen.moment else "",
-            "jobs": None if seen.capped else seen.jobs,
-            "path": request.POST.get("path", ""),
-        }
+        initial = set_of(seen) | {"path": request.POST.get("path", "")}
         form = form or EditFieldForm(initial=initial, across=is_across(request))
         kinds = [(choice, [form[name] for name in INPUTS[choice.data["value"]]]) for choice in form["kind"]]
         rest = [form[name] for name in ("a_minute", "spread_seconds", "most", "reason") if name in form.fields]

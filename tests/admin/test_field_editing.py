@@ -11,7 +11,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
-from jobqueue.admin import running
+from jobqueue.admin import preview, running
 from jobqueue.admin.dead_letters import DeadLetterAdmin
 from jobqueue.models import Action, Job
 from jobqueue.states import Status
@@ -123,6 +123,21 @@ def test_a_set_too_large_to_count_is_put_back_over_some_time(editor: Client) -> 
     post(editor, shown | {"confirmed": "1"})
 
     assert statuses(jobs) == {Status.SCHEDULED}
+
+
+@pytest.mark.parametrize("verb", ["retry", "edit_field"])
+@pytest.mark.parametrize(("counted", "offered"), [(True, "1"), (False, "600")])
+def test_the_form_offers_the_time_that_a_set_is_spread_over(
+    editor: Client, monkeypatch: pytest.MonkeyPatch, verb: str, counted: bool, offered: str
+) -> None:
+    """Of a set that could not be counted in time 0 seconds were offered: all of it at once."""
+    jobs = dead(100)
+    if not counted:
+        monkeypatch.setattr(preview, "read_within", lambda *_, **__: None)
+
+    form = fields_of(post(editor, choose(verb, jobs[-1], across=True)))
+
+    assert form["spread_seconds"] == offered
 
 
 @pytest.mark.parametrize(
