@@ -1,8 +1,8 @@
 """Pages of lists of any length: what is counted is bounded, and what lies behind the last page is reached by key.
 
 Counting all rows, or skipping millions of them by OFFSET, is what brought other queues' consoles down. A count stops at
-COUNT_CAP and is shown as "at least"; the last page that can be reached by number offers the rows older than its own,
-found by their id.
+COUNT_CAP and is shown as "at least"; one that takes too long is shown as unknown. The last page that can be reached by
+number offers the rows older than its own, found by their id.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ COUNT_LIMIT: Final = timedelta(milliseconds=500)
 
 
 class CappedPaginator(RowPaginator):
-    """Counts up to the cap; `capped` tells that there are more rows, or that counting them took too long."""
+    """Counts up to the cap; `capped` tells that the count is not exact, `unknown` that nobody could count in time."""
 
-    capped = False
+    capped = unknown = False
 
     @cached_property
     def count(self) -> int:
@@ -40,7 +40,9 @@ class CappedPaginator(RowPaginator):
         if known is not None:
             return known
         counted = read_within(rows.db, lambda: count_up_to(rows, COUNT_CAP + 1), COUNT_LIMIT)
+        self.unknown = counted is None
         self.capped = counted is None or counted > COUNT_CAP
+        # Of an unknown number as many pages are offered as of a large one; one without rows is empty.
         return COUNT_CAP if self.capped else counted or 0
 
 

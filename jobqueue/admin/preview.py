@@ -50,7 +50,7 @@ class TypeRow:
 class Preview:
     """A set of jobs at one moment; `capped` where there are more than could be counted in time."""
 
-    jobs: int
+    jobs: int  # 0 of a capped set: not even up to the cap
     capped: bool
     newest: int
     moment: datetime | None  # by the database's clock
@@ -58,6 +58,11 @@ class Preview:
     estimate: Estimate | None = None
 
     ages = (*(label for label, _span in AGES), OLDER)
+
+    @property
+    def unknown(self) -> bool:
+        """Whether nobody could count them, not even up to the cap."""
+        return self.capped and not self.jobs
 
     @property
     def shown(self) -> list[TypeRow]:

@@ -30,6 +30,7 @@ from .badges import badge
 from .base import job_link, job_url, number_of
 from .filters import QueueFilter, TypeFilter
 from .lists import JobListAdmin
+from .paging import CappedPaginator
 from .wording import EMPTY, instant, span
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ class StuckJobAdmin(JobListAdmin):
             whole = not (cl.has_active_filters or cl.query) and cl.page_num == 1
             seen = f"?seen={_mark(cl.result_list)}" if whole else ""
             context["part_url"] = reverse("admin:jobqueue_stuckjob_part") + seen
-            context["stuck"] = {"words": _count(cl.result_count) if whole else "", "changed": False}
+            context["stuck"] = {"words": _counted(cl.paginator) if whole else "", "changed": False}
         return response
 
     def part_view(self, request: HttpRequest) -> HttpResponse:
@@ -90,10 +91,11 @@ class StuckJobAdmin(JobListAdmin):
         found = read_within(rows.db, lambda: list(rows), LIMIT)
         seen = request.GET.get("seen")
         if found is None:
-            stuck = {"words": gettext("Unknown: the database is busy."), "changed": False}
+            stuck = {"words": _unknown(), "changed": False}
         else:
-            mark = _mark(found[: self.list_per_page])
-            stuck = {"words": _count(len(found), self.list_per_page), "changed": seen is not None and seen != mark}
+            first = found[: self.list_per_page]
+            changed = seen is not None and seen != _mark(first)
+            stuck = {"words": _count(len(first), more=len(found) > len(first)), "changed": changed}
         return live.respond(request, "admin/jobqueue/stuckjob/part.html", {"stuck": stuck})
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
@@ -170,10 +172,21 @@ class StuckJobAdmin(JobListAdmin):
         )
 
 
-def _count(jobs: int, most: int | None = None) -> str:
-    """Return how many jobs are stuck, in words; beyond `most` they were not counted."""
-    if most is not None and jobs > most:
-        return gettext("More than %d jobs are stuck now.") % most
+def _counted(pages: CappedPaginator) -> str:
+    """Return how many jobs are stuck, in words, as far as the list could count them."""
+    if pages.unknown:
+        return _unknown()
+    return _count(pages.count, more=pages.capped)
+
+
+def _unknown() -> str:
+    return gettext("Unknown: the database is busy.")
+
+
+def _count(jobs: int, *, more: bool) -> str:
+    """Return how many jobs are stuck, in words; `more` that there are others, which were not counted."""
+    if more:
+        return gettext("More than %d jobs are stuck now.") % jobs
     return ngettext("%d job is stuck now.", "%d jobs are stuck now.", jobs) % jobs
 
 

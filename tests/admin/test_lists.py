@@ -131,7 +131,10 @@ def test_what_lies_behind_the_last_page_is_reached_by_key(
     assert seen == {job.pk for job in jobs}
 
 
-def test_a_count_that_takes_too_long_is_taken_for_many(operator: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def slow_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have every count of a list take longer than it may."""
+
     def sleep(rows: object, most: int) -> int:
         with connection.cursor() as cursor:
             cursor.execute("SELECT pg_sleep(30)")
@@ -139,9 +142,43 @@ def test_a_count_that_takes_too_long_is_taken_for_many(operator: Client, monkeyp
 
     monkeypatch.setattr(paging, "COUNT_LIMIT", timedelta(milliseconds=50))
     monkeypatch.setattr(paging, "count_up_to", sleep)
-    JobFactory.create_batch(101)
 
-    assert "at least 10000 jobs" in operator.get(reverse(JOBS)).content.decode()
+
+@pytest.mark.usefixtures("slow_counts")
+def test_a_count_that_takes_too_long_is_unknown(operator: Client) -> None:
+    """It was told as "at least 10000", of however few."""
+    JobFactory.create_batch(101, status=Status.DEAD)
+    ActionFactory.create_batch(101)
+
+    listed, html = operator.get(reverse(JOBS)), operator.get(reverse(DEAD)).content.decode()
+    audit = operator.get(reverse(ACTIONS), {"q": "a"}).content.decode()
+
+    assert "an unknown number of jobs" in listed.content.decode()
+    assert "an unknown number of dead letters" in html
+    assert "Select all that match, an unknown number" in html
+    assert "an unknown number of" in audit
+    assert "at least 1" not in html
+    assert "10000" not in html + audit
+    assert "10000 jobs" not in listed.content.decode()
+
+
+@pytest.mark.usefixtures("slow_counts")
+def test_an_unknown_number_of_stuck_jobs_is_no_number(operator: Client) -> None:
+    JobFactory.create_batch(101, expired=True)
+
+    html = operator.get(reverse(STUCK)).content.decode()
+
+    assert "Unknown: the database is busy." in html
+    assert "jobs are stuck now" not in html
+
+
+def test_more_stuck_jobs_than_are_counted_are_told_as_more(operator: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(paging, "COUNT_CAP", 105)
+    JobFactory.create_batch(110, expired=True)
+
+    html = operator.get(reverse(STUCK)).content.decode()
+
+    assert "More than 105 jobs are stuck now." in html
 
 
 def test_groups_that_take_too_long_leave_the_list_standing(operator: Client, monkeypatch: pytest.MonkeyPatch) -> None:
