@@ -19,6 +19,8 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 SECONDS: Final = 5
+#: A part that has not come by then is told of, and asked for again: its statements have five seconds themselves.
+TIMEOUT_SECONDS: Final = 15
 HTMX: Final = "django_htmx/htmx-2.min.js"
 #: Says that an answer is a part, and when it was read; a login page that a redirect led to has none.
 HEADER: Final = "X-JobQueue-Live"
@@ -57,7 +59,7 @@ def part(
 def controls(request: HttpRequest) -> SafeString:
     """Return the button that pauses the parts their state, and the script: once a page, above the parts."""
     read = format_html("<time data-jobqueue-read>{}</time>", clock())
-    context = {"htmx": htmx_url(), "read": read, "address": request.get_full_path()}
+    context = {"htmx": htmx_url(), "timeout": TIMEOUT_SECONDS, "read": read, "address": request.get_full_path()}
     return render_to_string("admin/jobqueue/live_controls.html", context, request=request)
 
 

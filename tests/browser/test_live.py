@@ -1,10 +1,13 @@
 """Live parts as people meet them: they follow what happens, and hold still while they are used."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
+from django.contrib.staticfiles import finders
 from django.urls import reverse
 
+from jobqueue.admin import live
 from jobqueue.ops import snapshot
 from tests.factories import JobFactory
 
@@ -13,6 +16,7 @@ from .conftest import Visit
 OpenPage = Callable[..., Visit]
 
 QUEUES = reverse("admin:jobqueue_queue_changelist")
+PART = f"**{reverse('admin:jobqueue_queue_part')}"
 ASK = "htmx.trigger('#jobqueue-live-queues', 'jobqueue-live')"
 
 
@@ -64,6 +68,32 @@ def test_a_part_is_held_while_it_is_used_or_paused(visit: Visit) -> None:
     search.wait_for()
     assert visit.page.evaluate("document.activeElement.innerText") == "Pause live updates"
     assert visit.page.get_by_role("status").inner_text() == "Live"
+
+
+@pytest.mark.parametrize("own", [False, True], ids=["our htmx", "the site's"])
+def test_a_part_that_does_not_come_in_time_is_told_of_and_tried_again(visit: Visit, own: bool) -> None:
+    page = visit.page
+    if own:
+        path = finders.find(live.HTMX)
+        assert path is not None
+        page.add_init_script(f"{Path(path).read_text()}\nwindow.htmx = htmx;")
+        page.reload()
+        page.get_by_role("button", name="Pause live updates").wait_for()
+    assert page.locator("meta[name=htmx-config]").count() == (0 if own else 1), "which only ours needs"
+    assert page.locator("[data-jobqueue-live-controls]").get_attribute("data-timeout") == f"{live.TIMEOUT_SECONDS}"
+    page.evaluate("document.querySelector('[data-jobqueue-live-controls]').dataset.timeout = '0.2'")
+    page.route(PART, lambda _route: None)  # nobody answers
+
+    page.evaluate(ASK)
+    page.get_by_text("Could not be read: it is tried again").wait_for()
+    page.unroute(PART)
+    JobFactory.create(queue="search")
+    snapshot.forget()
+    page.get_by_role("button", name="Pause live updates").click(click_count=2)  # asks at once, without the wait
+
+    page.get_by_role("rowheader", name="search").wait_for()
+    assert page.get_by_role("status").inner_text() == "Live"
+    assert page.evaluate("htmx.config.timeout") == 0, "that of other requests of the site"
 
 
 HOLDS = {

@@ -70,6 +70,10 @@
       if (trouble && (trouble.ended || Date.now() < trouble.notBefore)) event.preventDefault();
       if (paused() || document.hidden || used(event.target)) event.preventDefault();
     });
+    // Asked of each request, not of htmx.config: that may be the site's. While one hangs htmx drops those that follow.
+    document.body.addEventListener("htmx:configRequest", (event) => {
+      if (isPart(event.target)) event.detail.timeout = Number(words.timeout) * 1000;
+    });
     document.body.addEventListener("htmx:beforeSwap", (event) => {
       const part = event.target;
       if (!isPart(part)) return;
@@ -96,7 +100,9 @@
         if (place) one.scrollTo(place[0], place[1]);
       });
     });
-    document.body.addEventListener("htmx:sendError", (event) => { if (isPart(event.target)) failed(event.target, false); });
+    for (const lost of ["htmx:sendError", "htmx:timeout"]) {
+      document.body.addEventListener(lost, (event) => { if (isPart(event.target)) failed(event.target, false); });
+    }
     for (const left of ["pointerout", "focusout", "toggle"]) document.addEventListener(left, () => setTimeout(show), true);
   }
 
