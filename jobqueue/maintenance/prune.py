@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+import time
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from django.db import IntegrityError
 
 from jobqueue.conf import get_settings
+from jobqueue.logs import Quietly
 from jobqueue.managers import moving
 from jobqueue.managers.rows import Run
 from jobqueue.states import Status
@@ -17,6 +18,8 @@ from jobqueue.states import Status
 logger = logging.getLogger("jobqueue.maintenance")
 
 BATCH = 500
+MOST_REFUSALS, ROUND_SECONDS = 20, 1.0  # of one round: all services of a worker share one thread
+ANEW_SECONDS, ANEW_RESTS = 3600.0, 20  # from pass to pass; and at least so many times what the last one took
 
 
 @dataclass(slots=True)
@@ -38,8 +41,23 @@ def retentions() -> dict[Status, timedelta]:
     return {status: timedelta(seconds=age) for status, age in ages.items() if age is not None}
 
 
+@dataclass(slots=True)
+class Pass:
+    """One way through the jobs of a status, oldest first: when it began and where it has come to."""
+
+    began: float  # monotonic
+    after: tuple[datetime, int] | None = None  # (finished_at, id) of the last job that is kept
+    anew_at: float | None = None  # monotonic: when the next one begins, once this one has come to the end
+    take: int = BATCH  # of the next statement: where a round ended among jobs that are kept, the next one begins there
+
+
 class Prune:
-    """Prunes; rows that a foreign key of the project refers to are kept, counted and named."""
+    """Prunes; rows that a foreign key of the project refers to are kept, counted and named.
+
+    A statement that one of them refuses deletes nothing, so the batch is halved until that row stands alone, and all
+    others are looked for behind it: with a list of those kept, each statement would walk past every one of them. An
+    hour later the next pass finds those that nothing refers to any more.
+    """
 
     name = "prune"
     more = False
@@ -50,39 +68,73 @@ class Prune:
         self._run, self._ages = run, ages
         self.interval_seconds = interval_seconds
         self.kept: set[int] = set()
-        self._told: set[int] = set()
+        self._told = 0
+        self._passes: dict[Status, Pass] = {}
+        self._quietly = Quietly(logger)
 
     def run_once(self, limit: int = BATCH) -> dict[str, int]:
         """Delete one batch of each status that has one, each of at most `limit` jobs."""
         counts: dict[str, int] = {}
         self.more = False
+        ends_at = time.monotonic() + ROUND_SECONDS
         for status, age in (retentions() if self._ages is None else self._ages).items():
-            deleted = self._batch(status, age, limit)
-            if deleted:
-                counts[status.name.lower()] = len(deleted)
-                self.more = self.more or len(deleted) == BATCH
-        if new := self.kept - self._told:
-            self._told |= new
-            logger.warning("jobs kept, a foreign key refers to them: %s, such as %s", len(new), sorted(new)[:5])
+            if deleted := self._batch(status, age, limit, ends_at):
+                counts[status.name.lower()] = deleted
+        if len(self.kept) > self._told:
+            self._told = len(self.kept)
+            some = sorted(self.kept)[:5]
+            self._quietly.warning("jobs kept, a foreign key refers to them: %s, such as %s", self._told, some)
         return counts
 
-    def _batch(self, status: Status, age: timedelta, limit: int) -> Sequence[int]:
-        """Delete one batch; where a foreign key refuses it, halve it until the row that is referred to stands alone."""
-        try:
-            return moving.prune(self._run, status=status, age=age, limit=limit, keep=sorted(self.kept))
-        except IntegrityError:
-            if limit > 1:
-                first = self._batch(status, age, limit // 2)
-                return [*first, *self._batch(status, age, limit - limit // 2)]
-            self._keep_first(status, age)
-            return []
+    def _batch(self, status: Status, age: timedelta, limit: int, ends_at: float) -> int:
+        """Delete one batch, or as much of it as MOST_REFUSALS and the time allow: promote and reap wait for it."""
+        place = self._pass_of(status)
+        deleted, refusals, found = 0, 0, False
+        while deleted < limit:
+            if (refusals >= MOST_REFUSALS or time.monotonic() >= ends_at) and (deleted or found):
+                break
+            asked = min(place.take, limit - deleted)
+            try:
+                gone = moving.prune(self._run, status=status, age=age, limit=asked, after=place.after)
+            except IntegrityError:
+                refusals += 1
+                if asked == 1:
+                    self._keep_first(status, age, place)
+                    found = True
+                place.take = max(1, asked // 2)
+                continue
+            deleted += len(gone)
+            self.kept.difference_update(gone)
+            if len(gone) < asked:
+                self._came_to_the_end(place)
+                return deleted
+            place.take = min(BATCH, 2 * asked)
+        self.more = True
+        return deleted
 
-    def _keep_first(self, status: Status, age: timedelta) -> None:
+    def _pass_of(self, status: Status) -> Pass:
+        place, now = self._passes.get(status), time.monotonic()
+        if place is None or (place.anew_at is not None and now >= place.anew_at):
+            place = self._passes[status] = Pass(now)
+        return place
+
+    def _came_to_the_end(self, place: Pass) -> None:
+        place.take = BATCH
+        if place.anew_at is None:
+            now = time.monotonic()
+            # With a million jobs kept a pass is hours of refusals: not one after the other, in every worker.
+            place.anew_at = max(place.began + ANEW_SECONDS, now + ANEW_RESTS * (now - place.began))
+
+    def _keep_first(self, status: Status, age: timedelta, place: Pass) -> None:
+        after_at, after_id = place.after or ("-infinity", 0)
         row = self._run(
-            "SELECT id FROM jobqueue_job WHERE status = %(status)s"
+            "SELECT id, finished_at FROM jobqueue_job WHERE status = %(status)s"
             " AND finished_at < statement_timestamp() - %(age)s::interval"
-            " AND NOT (id = ANY (%(kept)s::bigint[])) ORDER BY finished_at, id LIMIT 1",
-            {"status": int(status), "age": age, "kept": sorted(self.kept)},
+            " AND (finished_at, id) > (%(after_at)s::timestamptz, %(after_id)s::bigint)"
+            " ORDER BY finished_at, id LIMIT 1",
+            {"status": int(status), "age": age, "after_at": after_at, "after_id": after_id},
         )
         if row:
-            self.kept.add(row[0][0])
+            job_id, finished_at = row[0]
+            self.kept.add(job_id)
+            place.after = (finished_at, job_id)

@@ -101,9 +101,22 @@ def explain_refused(run: Run, *, ids: Sequence[int], moved: Moved, wanted: str) 
             moved.refused[job_id] = f"is {status_name(statuses[job_id])}"
 
 
-def prune(run: Run, *, status: int, age: timedelta, limit: int, keep: Sequence[int] = ()) -> list[int]:
-    """Delete one batch of finished jobs of one status older than an age, with their attempts. Returns the ids."""
-    return [row[0] for row in run(sql.PRUNE_JOBS, {"status": status, "age": age, "take": limit, "keep": list(keep)})]
+def prune(
+    run: Run,
+    *,
+    status: int,
+    age: timedelta,
+    limit: int,
+    keep: Sequence[int] = (),
+    after: tuple[datetime, int] | None = None,
+) -> list[int]:
+    """Delete one batch of finished jobs of one status older than an age, with their attempts. Returns the ids.
+
+    `after` is the (finished_at, id) up to which everything is passed over, at no cost.
+    """
+    after_at, after_id = after or ("-infinity", 0)
+    params = {"status": status, "age": age, "take": limit, "keep": list(keep)}
+    return [row[0] for row in run(sql.PRUNE_JOBS, params | {"after_at": after_at, "after_id": after_id})]
 
 
 def prune_figures(run: Run, *, age: timedelta, limit: int) -> dict[str, int]:

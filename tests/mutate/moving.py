@@ -206,6 +206,12 @@ GUARDS = [
         "{{AND NOT (id = ANY (%(keep)s::bigint[]))}}",
         "storage/test_prune.py::test_the_jobs_that_are_to_be_kept_are_left_out",
     ),
+    Guard(
+        "prune_jobs",
+        "after",
+        "{{AND (finished_at, id) > (%(after_at)s::timestamptz, %(after_id)s::bigint)}}",
+        "storage/test_prune.py::test_what_was_seen_before_is_passed_over",
+    ),
     Guard("prune_jobs", "order", "{{ORDER BY finished_at, id}}", BATCHES),
     Guard(
         "prune_jobs", "take", "{{LIMIT %(take)s}}", "storage/test_prune.py::test_the_oldest_go_first_a_batch_at_a_time"

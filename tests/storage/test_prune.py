@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from django.db import IntegrityError, connection, transaction
 
-from jobqueue.maintenance.prune import Prune
+from jobqueue.maintenance.prune import ANEW_RESTS, ANEW_SECONDS, MOST_REFUSALS, Prune
+from jobqueue.managers import moving
 from jobqueue.models import Attempt, Cost, Job, Stat
 from jobqueue.states import FINISHED, Status
 from tests.factories import CostFactory, StatFactory, ago
@@ -17,6 +18,12 @@ pytestmark = pytest.mark.django_db
 MakeJob = Callable[..., Job]
 WEEK = timedelta(days=7)
 OLD = 8 * 86_400
+
+
+def run_apart(statement: str, params: Any = None) -> list[tuple[Any, ...]]:
+    """Run a statement as maintenance does: what it refuses leaves no transaction behind."""
+    with transaction.atomic():
+        return Job.objects.run_sql(statement, params)
 
 
 @pytest.fixture
@@ -109,6 +116,20 @@ def test_the_jobs_that_are_to_be_kept_are_left_out(
     assert Attempt.objects.filter(job=held).exists()
 
 
+def test_what_was_seen_before_is_passed_over(make_job: MakeJob) -> None:
+    """Guard: `after`, by the time and then the id."""
+    older = make_job(status=Status.DEAD, finished_at=ago(OLD + 1))
+    first = make_job(status=Status.DEAD, finished_at=ago(OLD))
+    moment = Job.objects.get(pk=first.pk).finished_at
+    assert moment is not None
+    second, third = (make_job(status=Status.DEAD, finished_at=moment) for _ in range(2))
+
+    gone = moving.prune(run_apart, status=Status.DEAD, age=WEEK, limit=500, after=(moment, first.pk))
+
+    assert sorted(gone) == [second.pk, third.pk]
+    assert set(Job.objects.values_list("pk", flat=True)) == {older.pk, first.pk}
+
+
 def test_the_row_that_is_kept_is_one_of_the_status_that_is_pruned(
     make_job: MakeJob, invoices: Callable[[Job], None]
 ) -> None:
@@ -117,11 +138,95 @@ def test_the_row_that_is_kept_is_one_of_the_status_that_is_pruned(
     held = make_job(status=Status.DEAD, finished_at=ago(OLD))
     invoices(held)
 
-    def run(statement: str, params: Any = None) -> list[tuple[Any, ...]]:
-        with transaction.atomic():
-            return Job.objects.run_sql(statement, params)
-
-    service = Prune(run, ages={Status.DEAD: WEEK})
+    service = Prune(run_apart, ages={Status.DEAD: WEEK})
     service.run_once()
 
     assert service.kept == {held.pk}
+
+
+class Asked:
+    """Counts what is asked of the server, and what it refuses."""
+
+    def __init__(self) -> None:
+        self.statements = self.refused = 0
+
+    def __call__(self, statement: str, params: Any = None) -> list[tuple[Any, ...]]:
+        self.statements += 1
+        try:
+            return run_apart(statement, params)
+        except IntegrityError:
+            self.refused += 1
+            raise
+
+
+def test_rows_that_are_kept_cost_each_round_little_and_all_about_their_number(
+    make_job: MakeJob, invoices: Callable[[Job], None]
+) -> None:
+    """Guard: MOST_REFUSALS, `more`. The others wait for one round; before, 80 kept rows were 165 refusals in one."""
+    held = [make_job(status=Status.DEAD, finished_at=ago(OLD + 200 - place)) for place in range(80)]
+    for job in held:
+        invoices(job)
+    free = [make_job(status=Status.DEAD, finished_at=ago(OLD + age)) for age in (300, 1)]
+    run, rounds = Asked(), 0
+    service = Prune(run, ages={Status.DEAD: WEEK})
+
+    while service.more or not rounds:
+        before = run.refused
+        service.run_once()
+        rounds += 1
+        assert run.refused - before <= MOST_REFUSALS
+
+    assert service.kept == {job.pk for job in held}
+    assert not Job.objects.filter(pk__in=[job.pk for job in free]).exists()
+    assert run.refused <= len(held) + 30
+    before = run.statements
+    service.run_once()
+    assert run.statements == before + 1, "those that are kept are not tried again"
+
+
+def test_a_job_that_nothing_refers_to_any_more_goes_within_the_hour(
+    make_job: MakeJob, invoices: Callable[[Job], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Guard: ANEW_SECONDS."""
+    clock = {"now": 1_000.0}
+    monkeypatch.setattr("jobqueue.maintenance.prune.time.monotonic", lambda: clock["now"])
+    held, other = (make_job(status=Status.DEAD, finished_at=ago(OLD)) for _ in range(2))
+    invoices(held)
+    invoices(other)
+    service = Prune(run_apart, ages={Status.DEAD: WEEK})
+    service.run_once()
+    with connection.cursor() as cursor:
+        cursor.execute("DELETE FROM invoice WHERE job_id = %s", [held.pk])
+    clock["now"] += ANEW_SECONDS - 1
+    assert service.run_once() == {}
+
+    clock["now"] += 1
+    assert service.run_once() == {"dead": 1}
+    assert service.kept == {other.pk}
+    assert list(Job.objects.values_list("pk", flat=True)) == [other.pk]
+
+
+def test_a_pass_that_took_long_is_not_followed_by_the_next_within_the_hour(
+    make_job: MakeJob, invoices: Callable[[Job], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Guard: ANEW_RESTS. What a million kept jobs cost is not paid all the time."""
+    clock = {"now": 1_000.0}
+    monkeypatch.setattr("jobqueue.maintenance.prune.time.monotonic", lambda: clock["now"])
+    for _ in range(2 * MOST_REFUSALS):
+        invoices(make_job(status=Status.DEAD, finished_at=ago(OLD)))
+    run = Asked()
+    service = Prune(run, ages={Status.DEAD: WEEK})
+    service.run_once()
+    clock["now"] += 600
+    while len(service.kept) < 2 * MOST_REFUSALS or service.more:
+        service.run_once()
+
+    before = run.refused
+    for later in (ANEW_SECONDS, 600 * ANEW_RESTS - ANEW_SECONDS - 1):
+        clock["now"] += later
+        service.run_once()
+        assert run.refused == before
+
+    clock["now"] += 1
+    service.run_once()
+    assert run.refused > before
