@@ -15,7 +15,7 @@ from django.utils.translation import gettext as _
 from jobqueue.ops.limited import Budget, read_within
 from jobqueue.states import Status
 
-from .paging import COUNT_CAP, KeyedChangeList, count_up_to
+from .paging import BEHIND_VAR, COUNT_CAP, KeyedChangeList, count_up_to
 from .search_terms import HELP
 from .searching import PLACES, STATUS, Chip, Search, address_of
 
@@ -96,7 +96,7 @@ class JobChangeList(KeyedChangeList):
         narrowed = bool(self.search.terms) or any(name not in PLACES for name in self.request.GET)
         counts = {} if narrowed else self._counts()
         address = address_of(self.request.GET)
-        gone = dict.fromkeys((PAGE_VAR, "id__lt", "id__gte", "finished_at__lte", "run_after__gte"))
+        gone = dict.fromkeys((PAGE_VAR, "id__lt", "id__gte", "finished_at__lte", "run_after__gte", BEHIND_VAR))
         tabs = [Tab(_("all"), "", address(gone | {STATUS: None}), not chosen)]
         for status in TABS:
             value = str(int(status))

@@ -24,6 +24,7 @@ from jobqueue.models.expressions import StatementTimestamp
 from jobqueue.states import Status
 
 from .base import user_of
+from .paging import BEHIND_VAR
 from .search_syntax import SearchError, Term, parse, written
 from .search_terms import Meaning, condition, instant_of_term, is_id, statuses_of
 
@@ -39,7 +40,7 @@ LOOKUPS: Final = frozenset(
 #: Those of them that say where in the list, not which rows.
 PLACES: Final = frozenset(
     {SEARCH_VAR, PAGE_VAR, STATUS, "id__lt", "id__gte", "finished_at__lte", "finished_at__gte", "run_after__gte"}
-    | {"action", "o", "e"}
+    | {BEHIND_VAR, "action", "o", "e"}
 )
 
 

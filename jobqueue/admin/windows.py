@@ -18,6 +18,7 @@ from jobqueue.models import Job
 from jobqueue.states import Status
 
 from .base import number_of
+from .paging import BEHIND_VAR
 from .searching import Search, Window
 from .wording import instant
 
@@ -113,7 +114,7 @@ class DiedSearch(Search):
             condition=Q(finished_at__gte=earliest),
             text=_("Looked at the dead letters that died since %(time)s.") % {"time": instant(earliest)},
             fixed={"finished_at__gte": earliest.isoformat()},
-            behind={"finished_at__lte": since[0].isoformat(), "finished_at__gte": None}
+            behind={"finished_at__lte": since[0].isoformat(), "finished_at__gte": None, BEHIND_VAR: None}
             if earliest == since[0]
             else None,
         )

@@ -308,12 +308,13 @@ def test_dead_letters_have_a_window_of_their_own(operator: Client, monkeypatch: 
     monkeypatch.setattr(windows, "SEARCHED_DEAD", 2)
     jobs = [JobFactory.create(status=Status.DEAD, owner="anna", finished_at=ago(60 - n)).pk for n in range(5)]
 
-    first = operator.get(reverse(DEAD), {"q": "owner:anna"})
+    first = operator.get(reverse(DEAD), {"q": "owner:anna", "behind": "7"})
     older = operator.get(f"{reverse(DEAD)}{first.context['cl'].behind_query}")
 
     assert [job.pk for job in first.context["cl"].result_list] == jobs[:1:-1]
     assert "Looked at the dead letters that died since" in first.content.decode()
     assert [job.pk for job in older.context["cl"].result_list] == jobs[2::-1]
+    assert "behind" not in older.request["QUERY_STRING"]  # the row of another time
     for query in ({"queue": "default"}, {"q": "type:probe.ok fingerprint:x after:2d"}):
         assert operator.get(reverse(DEAD), query).context["cl"].search.window is None
 

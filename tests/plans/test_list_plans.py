@@ -23,6 +23,13 @@ SELECT CASE WHEN number % 1000 = 0 THEN 'rare' ELSE 'common' END,
   FROM generate_series(1, 20000) AS number
 """
 
+BULK = """
+INSERT INTO jobqueue_job (job_type, queue, status, run_after, finished_at)
+SELECT 'bulk', 'bulk', %s, %s, %s FROM generate_series(1, 20000)
+RETURNING id
+"""
+BULK_AT = "2026-01-01T12:30:15+00:00"
+
 
 @pytest.fixture
 def dead_letters(full_table: None) -> None:
@@ -71,6 +78,25 @@ def test_jobs_are_read_in_the_order_of_an_index(
     dead_letters: None, explain: Explain, query: dict[str, str], index: str
 ) -> None:
     assert_good(explain(rows_of(Job, query), {}), index, limit=100, factor=1)
+
+
+@pytest.mark.parametrize(
+    ("status", "lookup", "index"),
+    [("5", "run_after__gte", "jobqueue_job_scheduled"), ("4", "finished_at__lte", "jobqueue_job_finished")],
+)
+def test_what_lies_behind_a_row_of_a_bulk_is_where_its_index_begins(
+    full_table: None, explain: Explain, status: str, lookup: str, index: str
+) -> None:
+    """20,000 jobs of one instant: those before the row are not walked past."""
+    with connection.cursor() as cursor:
+        cursor.execute(BULK, [status, BULK_AT, BULK_AT])
+        ids = sorted(number for (number,) in cursor.fetchall())
+        cursor.execute("ANALYZE jobqueue_job")
+    query = {"status__exact": status, lookup: BULK_AT, "behind": str(ids[len(ids) // 2])}
+
+    plan = explain(rows_of(Job, query), {})
+
+    assert_good(plan, index, limit=100, factor=1)
 
 
 def test_a_time_is_found_in_the_ids_by_some_twenty_rows(full_table: None, explain: Explain) -> None:
