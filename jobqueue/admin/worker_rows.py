@@ -45,6 +45,7 @@ class WorkerRow:
     claimed: str
     skew: str
     skewed: bool
+    clock: str  # the same in words
     listening: str
     gauges: list[tuple[str, str]]
     runs: list[tuple[str, RunningJob, str]]  # address, job, for how long
@@ -75,7 +76,8 @@ def shown(one: WorkerFigures, table: WorkerTable, *, sees_jobs: bool) -> WorkerR
         started=instant(one.started_at),
         claimed=EMPTY if one.claim_age_sec is None else _("%(age)s ago") % {"age": span(round(one.claim_age_sec))},
         skew=EMPTY if skew is None else span(skew),
-        skewed=skew is not None and abs(skew) >= SKEW_SECONDS,
+        skewed=_is_skewed(skew),
+        clock=clock_words(skew),
         listening=EMPTY if one.listening is None else _("yes") if one.listening else _("no: it polls"),
         gauges=[gauge_words(gauge) for gauge in one.gauges],
         runs=[(job_url(run.id), run, span(round(run.seconds))) for run in runs[:NAMED]],
@@ -114,6 +116,19 @@ def asked_words(asked: AskedOf) -> str:
 
 def _is_silent(asked: AskedOf) -> bool:
     return not asked.answered and asked.seconds > operations.SILENT_AFTER.total_seconds()
+
+
+def _is_skewed(skew: float | None) -> bool:
+    return skew is not None and abs(skew) >= SKEW_SECONDS
+
+
+def clock_words(skew: float | None) -> str:
+    """Return how its host's clock stands to the database's; None is one that was not compared yet."""
+    if skew is None:
+        return _("clock not compared yet")
+    if not _is_skewed(skew):
+        return _("clock right")
+    return (_("clock ahead by %(time)s") if skew > 0 else _("clock behind by %(time)s")) % {"time": span(abs(skew))}
 
 
 def gauge_words(gauge: Any) -> tuple[str, str]:

@@ -77,9 +77,15 @@ def test_a_worker_is_shown_with_its_figures_and_what_it_runs(manager: Client) ->
 
 @pytest.mark.parametrize(
     ("seconds", "shown"),
-    [(75.0, "clock ahead by 1 min 15 s"), (-75.0, "clock ahead by -1 min 15 s"), (-7_200.0, "ahead by -2 h 0 min")],
+    [
+        (75.0, "clock ahead by 1 min 15 s"),
+        (-75.0, "clock behind by 1 min 15 s"),
+        (-7_200.0, "clock behind by 2 h 0 min"),
+        (-0.4, "clock right"),
+        (None, "clock not compared yet"),
+    ],
 )
-def test_how_far_a_clock_is_off_is_told_either_way(manager: Client, seconds: float, shown: str) -> None:
+def test_how_far_a_clock_is_off_is_told_either_way(manager: Client, seconds: float | None, shown: str) -> None:
     WorkerFactory.create(worker_id=ID, clock_skew_seconds=seconds)
 
     assert shown in text_of(manager, WORKERS)
