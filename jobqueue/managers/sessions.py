@@ -131,17 +131,11 @@ class Session:
         kept = raw.prepare_threshold, raw.isolation_level
         # Its cursors prepare by themselves, which no pooler bears.
         raw.prepare_threshold, raw.isolation_level = None, psycopg.IsolationLevel.READ_COMMITTED
-        self._asked_at = time.monotonic()
         connections[self.alias] = wrapper
         try:
-            with wrapper.execute_wrapper(self._watched):
+            with self._asking(wrapper), wrapper.execute_wrapper(self._watched):
                 yield self.alias
-        except DatabaseError as error:
-            self._after_error(error)
-            self._raise_if_cut(error)
-            raise
         finally:
-            self._asked_at = None
             connections[self.alias] = before
             if not raw.closed:
                 raw.prepare_threshold, raw.isolation_level = kept

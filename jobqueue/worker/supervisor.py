@@ -241,7 +241,7 @@ class Supervisor:
                 return code
             self._report_progress(now)
             if gather := self.hands.common.gather_seconds():
-                time.sleep(gather)
+                time.sleep(gather)  # many reports are read as cheaply as one
             self._wait = self._timeout(time.monotonic())
             events = self.selector.select(self._wait)
             self._allow_for_a_stall(time.monotonic())
